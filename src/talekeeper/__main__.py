@@ -1,0 +1,5 @@
+"""`python -m talekeeper`."""
+
+from talekeeper.cli import main
+
+main()

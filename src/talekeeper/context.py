@@ -1,0 +1,551 @@
+"""What to say to a seat under a budget: a cut through its view, folds before it, raw turns behind it. Pure.
+
+    canon        notes that have left the recent part        ┐
+    story        folds over everything else before the cut   │ stable: the next one extends this one, until the cut moves (I8)
+    recent       every turn behind the cut, raw              ┘
+    pinned, facts, moments, scopes, callbacks, recall, knowledge      volatile
+
+The cut is an entry of the log. Every turn that the seat heard up to it stands under exactly one rendered fold, every turn behind it
+is raw: coverage is a partition by construction (I1). Where the cut falls follows from how many tokens the seat has heard in all,
+in steps of a third of the recent part, so it needs no memory of earlier contexts, stays put while the recent part fills up, and then
+moves by whole chunks. It moves for nothing that the seat did not hear (I3).
+
+Folds before the cut are as coarse as the tree has them; spare room refines the newest first, and what does not fit is condensed,
+oldest first, into one digest. So the story fits any budget from `FLOOR` up, and older is coarser at every budget.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate
+from typing import NamedTuple
+
+from talekeeper.budget import choose, clip_item
+from talekeeper.folds import Node, Path, Ref, extract, leaves_after, make_leaf, roots_until, unpack_sentences, visible_text
+from talekeeper.model import Block, Context, Fold, Item, LeftOut, Seat, Sentence, Turn
+from talekeeper.rendering import defuse, label, line
+from talekeeper.state import CANON, COMMON, STORY, State
+from talekeeper.summarize import extractive
+
+FLOOR = 128
+"""From this budget up (plus what is pinned) every turn that a seat heard is represented in its context."""
+
+# -- recipes -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of a context. `share`: the most it may take of the budget. `floor`: what is kept for it before others take more.
+
+    `priority`: who is served first when room is short."""
+
+    name: str
+    heading: str
+    share: float = 1.0
+    floor: float = 0.0
+    priority: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """How a budget is divided. The stable parts are the shares of `canon` and `story`; `recent` takes the rest up to `fold_at`."""
+
+    canon: float = 0.15
+    story: float = 0.35
+    canon_heading: str = "## Canon\n"
+    story_heading: str = "## What You Remember\n"
+    story_heading_dm: str = "## Story So Far\n"
+    recent_heading: str = "## Recent Events\n"
+    volatile: tuple[Part, ...] = (
+        Part("pinned", "## Pinned\n", priority=9),
+        Part("facts", "## Facts\n", share=0.15, floor=0.04, priority=8),
+        Part("moments", "## Moments\n", share=0.10, floor=0.03, priority=7),
+        Part("scopes", "## Places And People\n", share=0.15, floor=0.03, priority=6),
+        Part("callbacks", "## Loose Ends\n", share=0.10, priority=4),
+        Part("recall", "## Recalled\n", share=1.0, floor=0.08, priority=5),
+        Part("knowledge", "## Player Knowledge\n", share=0.25, priority=3),
+    )
+
+
+DEFAULT_RECIPE = Recipe()
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """One entry of a volatile part: its text, the turns it comes from, its rank among its neighbours; `pinned` never drops silently."""
+
+    text: str
+    sources: tuple[str, ...] = ()
+    rank: float = 0.0
+    pinned: bool = False
+
+
+Extras = Mapping[str, Sequence[Note]]
+
+
+# -- the plan: where the cut is and what stands before it ----------------------------------------------------------------
+
+
+class Line:
+    """A heard turn, rendered and counted once. `weight` is its count in the log, by which the cut moves."""
+
+    __slots__ = ("item", "seq", "turn", "weight")
+
+    def __init__(self, turn: Turn, weight: int, count: Callable[[str], int], tokens: int | None = None) -> None:
+        self.turn = turn
+        self.seq = turn.seq
+        self.weight = weight
+        text = line(turn) if turn.text else ""
+        self.item = Item(
+            text=text, tokens=(count(text) if text else 0) if tokens is None else tokens, kind="turn", sources=(turn.id,)
+        )  # fmt: skip
+
+
+@dataclass(slots=True)
+class Sources:
+    """What a plan reads from: folds and lines that are in memory (else `Missing`), the path, the counter."""
+
+    state: State
+    path: Path
+    lines_of: Callable[[Sequence[Ref]], list[Line]]
+    count: Callable[[str], int]
+
+    def turns_of(self, refs: Sequence[Ref]) -> list[Turn]:
+        return [one.turn for one in self.lines_of(refs)]
+
+    def children_of(self, node: Node) -> list[Node]:
+        return self.state.shelf.children(node)
+
+    def sentences(self, node: Node) -> tuple[Sentence, ...]:
+        """The fold's text as it is to be shown: the author's, else a model's, else the extractive one."""
+        text = None if node.author else visible_text(node, self.path)
+        return unpack_sentences(text.sentences) if text is not None else extract(node, self.children_of, self.turns_of)
+
+
+@dataclass(slots=True)
+class Plan:
+    """The stable part of a context, ready to be extended by new lines until `step` no longer holds."""
+
+    recipe: Recipe
+    epoch: int
+    cut: int
+    step: Step
+    canon: bool
+    lasting: bool
+    blocks: list[Block]
+    text: str
+    tokens: int
+    recent_heading: str
+    heading_tokens: int
+    items: list[Item]
+    texts: list[str]
+    recent_tokens: int
+    left_out: list[LeftOut]
+    room: int
+
+    def extend(self, line: Line) -> None:
+        """One more turn was heard."""
+        if line.item.text:
+            self.items.append(line.item)
+            self.texts.append(line.item.text)
+            self.recent_tokens += line.item.tokens
+
+
+class Step(NamedTuple):
+    """How many of the tokens heard lie before the cut, at the least, and after how many tokens that was decided. (0, 0): no cut yet.
+
+    The cut depends on what was known at that moment alone, so it stays where it is until the next step."""
+
+    behind: float
+    since: float
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """For whom, how much, and how the budget is to be divided."""
+
+    seat: Seat
+    view: str
+    budget: int
+    recipe: Recipe = DEFAULT_RECIPE
+
+    def step(self, heard: int, canon: bool) -> Step:
+        """Where the view stands on its way from fold to fold, after that many tokens."""
+        full = self.seat.fold_at * self.budget
+        most = max(0.0, full - self.budget * (self.recipe.story + (self.recipe.canon if canon else 0)))
+        least = most * 2 / 3
+        if heard <= full:
+            return Step(0.0, 0.0)
+        stride = max(1.0, most - least)
+        number = (heard - least) // stride
+        return Step(max(1.0, stride * number), max(full, least + stride * number))
+
+
+def heard_tokens(state: State, view: str) -> int:
+    """How many tokens of turns are in the view, by the counts in the log."""
+    tokens = state.views[view].tokens
+    if view == COMMON:
+        tokens += sum(ref.tokens for chunk in state.open_for(COMMON) for ref in chunk.refs)
+    return tokens
+
+
+def has_canon(state: State, view: str) -> bool:
+    """Whether the view has any notes."""
+    return any(state.views[view].trees[CANON].levels) or any(chunk.track == CANON for chunk in state.open_for(view))
+
+
+def make_plan(wish: Wish, sources: Sources) -> Plan:
+    """The stable part for this wish. Raises `Missing`."""
+    state = sources.state
+    canon = has_canon(state, wish.view)
+    heard = heard_tokens(state, wish.view)
+    step = wish.step(heard, canon)
+    chunks = _newest_chunks(wish, heard, step, sources)
+    refs = chunks.refs()
+    start = _cut_index(wish, refs, heard, step, chunks) if step.behind else 0
+    count, recipe = sources.count, wish.recipe
+    heading_tokens = count(recipe.recent_heading)
+    cutting, lasting = bool(step.behind), True
+    while True:
+        cut = refs[start - 1].seq if start else chunks.horizon if cutting else 0
+        lines = sources.lines_of(refs[start:])
+        blocks, left_out = _before(wish, chunks, cut, sources, canon)
+        if not cutting:
+            lead = _leading_notes(refs, chunks.notes())
+            if lead:
+                blocks = [_block("canon", recipe.canon_heading, [one.item for one in lines[:lead]], count)]
+                lines = lines[lead:]
+        before = sum(block.tokens for block in blocks)
+        room = wish.budget - before - heading_tokens
+        items = [one.item for one in lines if one.item.text]
+        size = sum(item.tokens for item in items)
+        if size <= room or len(items) <= 1:
+            break
+        start = _advance(lines, start, room)  # too much for the budget: a later cut
+        cutting, lasting = True, False
+    if size > room:
+        lasting = False
+        left_out = [*left_out, *_oversized(items, room)]
+        clipped = clip_item(items[0], room, count) if room > 0 else None
+        items = [clipped] if clipped else []
+        size = sum(item.tokens for item in items)
+        blocks = blocks if before <= wish.budget else []
+    return Plan(
+        recipe=recipe, epoch=state.epoch, cut=cut, step=step, canon=canon, lasting=lasting, blocks=blocks,
+        text="".join(block.text for block in blocks), tokens=sum(block.tokens for block in blocks), recent_heading=recipe.recent_heading,
+        heading_tokens=heading_tokens, items=items, texts=[item.text for item in items], recent_tokens=size, left_out=left_out, room=room,
+    )  # fmt: skip
+
+
+def _advance(lines: Sequence[Line], start: int, room: int) -> int:
+    """The earliest start from which the lines fit the room; the newest line always stays."""
+    size = 0
+    for index in range(len(lines) - 1, -1, -1):
+        size += lines[index].item.tokens
+        if size > room:
+            return start + min(index + 1, len(lines) - 1)
+    return start
+
+
+def _oversized(items: Sequence[Item], room: int) -> list[LeftOut]:
+    reason = "clipped" if room > 0 else "below floor"
+    return [LeftOut(block="recent", reason=reason, turn_count=1, tokens=item.tokens, sources=item.sources) for item in items]  # type: ignore[arg-type]
+
+
+def _leading_notes(refs: Sequence[Ref], notes: set[int]) -> int:
+    """How many notes stand before the first thing that happened."""
+    for index, ref in enumerate(refs):
+        if ref.seq not in notes:
+            return index
+    return len(refs)
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A chunk near the view's end; `closed` is None while it is open."""
+
+    track: int
+    channel: int
+    location: str | None
+    closed: int | None
+    refs: Sequence[Ref]
+
+
+@dataclass(slots=True)
+class _Chunks:
+    """The newest chunks of a view, open ones included; complete for everything behind `horizon`."""
+
+    parts: list[_Part] = field(default_factory=list)
+    horizon: int = 0
+
+    def refs(self) -> list[Ref]:
+        """Everything behind the horizon, in order."""
+        refs = [ref for part in self.parts for ref in part.refs if ref.seq > self.horizon]
+        return sorted(refs, key=lambda ref: ref.seq)
+
+    def ends(self, at: int) -> set[int]:
+        """The last turns of chunks that were closed by then."""
+        return {part.refs[-1].seq for part in self.parts if part.closed is not None and part.closed <= at}
+
+    def notes(self) -> set[int]:
+        return {ref.seq for part in self.parts if part.track == CANON for ref in part.refs}
+
+
+def _newest_chunks(wish: Wish, heard: int, step: Step, sources: Sources) -> _Chunks:
+    """Enough of the newest chunks to find the cut in, and everything behind it."""
+    state = sources.state
+    chunks = _Chunks([_Part(one.track, one.channel, one.location, None, list(one.refs)) for one in state.open_for(wish.view)])
+    total = sum(ref.tokens for part in chunks.parts for ref in part.refs)
+    roots = [tree.roots() for tree in state.views[wish.view].trees]
+    for closed, track, leaf in heapq.merge(*(_by_closing(roots[track], track, sources) for track in (STORY, CANON)), key=lambda row: row[0]):
+        chunks.horizon = -closed
+        if total >= heard - step.behind and _reaches_back(chunks.refs(), heard, step, wish.seat.keep):
+            return chunks
+        chunks.parts.append(_Part(track, leaf.channel, leaf.location, leaf.closed, leaf.refs))
+        total += leaf.tokens
+    chunks.horizon = 0
+    return chunks
+
+
+def _reaches_back(refs: Sequence[Ref], heard: int, step: Step, keep: int) -> bool:
+    """Whether the turns hold the cut: more tokens than stay raw, and the newest few of the moment it was decided."""
+    after = list(accumulate(ref.tokens for ref in reversed(refs)))
+    since = sum(tokens < heard - step.since for tokens in after)
+    return bool(after) and after[-1] > heard - step.behind and len(refs) > since + keep + 1
+
+
+def _by_closing(roots: Sequence[Node], track: int, sources: Sources) -> Iterator[tuple[int, int, Node]]:
+    return ((-leaf.closed, track, leaf) for leaf in leaves_after(roots, 0, sources.children_of))
+
+
+def _cut_index(wish: Wish, refs: Sequence[Ref], heard: int, step: Step, chunks: _Chunks) -> int:
+    """The first turn that stays raw: at the end of a chunk if one is near, and the newest few of that moment in any case."""
+    after = list(accumulate(ref.tokens for ref in reversed(refs)))[::-1]  # tokens from each turn on
+    then = next(index for index in range(len(refs)) if heard - after[index] + refs[index].tokens > step.since or index == len(refs) - 1)
+    latest = max(0, then + 1 - max(1, wish.seat.keep))
+    tokens = heard - step.behind
+    start = next((index for index in range(len(refs)) if after[index] <= tokens), len(refs))
+    if start >= latest:
+        return latest
+    ends = chunks.ends(refs[then].seq)
+    room = step.since - step.behind
+    for index in range(max(1, start), latest + 1):
+        if refs[index - 1].seq in ends and step.since - (heard - after[index]) >= room / 2:
+            return index
+    return start
+
+
+# -- what stands before the cut ------------------------------------------------------------------------------------------
+
+
+def _before(wish: Wish, chunks: _Chunks, cut: int, sources: Sources, canon: bool) -> tuple[list[Block], list[LeftOut]]:
+    """The canon and story blocks over everything up to the cut."""
+    if not cut:
+        return [], []
+    blocks: list[Block] = []
+    left_out: list[LeftOut] = []
+    recipe = wish.recipe
+    story_heading = recipe.story_heading_dm if wish.seat.role == "dm" else recipe.story_heading
+    for track, name, heading, share in ((CANON, "canon", recipe.canon_heading, recipe.canon), (STORY, "story", story_heading, recipe.story)):
+        room = int(wish.budget * share) - sources.count(heading)
+        if track == CANON:
+            if not canon:
+                continue
+            notes = _raw_notes(wish.view, chunks, cut, room, sources)
+            if notes is not None:
+                if notes:
+                    blocks.append(_block(name, heading, notes, sources.count))
+                continue
+        nodes = _folds_until(wish.view, track, chunks, cut, sources)
+        if not nodes:
+            continue
+        items = fit(nodes, room, sources)
+        turns = sum(node.turn_count for node in nodes)
+        tokens = sum(node.tokens for node in nodes)
+        if items:
+            blocks.append(_block(name, heading, items, sources.count))
+            left_out.append(LeftOut(block=name, reason="folded", turn_count=turns, tokens=tokens))
+        else:
+            left_out.append(LeftOut(block=name, reason="below floor", turn_count=turns, tokens=tokens))
+    return blocks, left_out
+
+
+def _block(name: str, heading: str, items: Sequence[Item], count: Callable[[str], int], *, stable: bool = True) -> Block:
+    tokens = count(heading) + sum(item.tokens for item in items)
+    return Block(name=name, heading=heading, items=tuple(items), tokens=tokens, stable=stable)
+
+
+def _late(chunks: _Chunks, track: int, cut: int, state: State) -> list[tuple[_Part, list[Ref]]]:
+    """What stands before the cut in chunks that were closed behind it, or are still open."""
+    late = []
+    for part in chunks.parts:
+        if part.track == track and (part.closed is None or part.closed > cut):
+            refs = [state.current(ref) for ref in part.refs if ref.seq <= cut]
+            if refs:
+                late.append((part, refs))
+    return late
+
+
+def _folds_until(view: str, track: int, chunks: _Chunks, cut: int, sources: Sources) -> list[Node]:
+    """Folds over everything of that track up to the cut, in order of their first turn: whole ones, and parts of late chunks."""
+    state = sources.state
+    nodes = roots_until(state.views[view].trees[track].roots(), cut, sources.children_of)
+    for part, refs in _late(chunks, track, cut, state):
+        nodes.append(state.shelf.put(make_leaf(refs, channel=part.channel, location=part.location, closed=cut, closer="")))
+    return sorted(nodes, key=lambda node: node.first)
+
+
+def _raw_notes(view: str, chunks: _Chunks, cut: int, room: int, sources: Sources) -> list[Item] | None:
+    """All notes up to the cut as they were written, or None where they are too many for the room."""
+    roots = roots_until(sources.state.views[view].trees[CANON].roots(), cut, sources.children_of)
+    if sum(node.tokens for node in roots) > room * 2:
+        return None
+    refs = [ref for leaf in leaves_after(roots, 0, sources.children_of) for ref in leaf.refs]
+    refs += [ref for _, late in _late(chunks, CANON, cut, sources.state) for ref in late]
+    items = [one.item for one in sources.lines_of(sorted(refs, key=lambda ref: ref.seq))]
+    return [item for item in items if item.text] if sum(item.tokens for item in items) <= room else None
+
+
+# -- folds into a room -------------------------------------------------------------------------------------------------
+
+
+def fold_item(node: Node, sources: Sources) -> Item:
+    """The fold as a paragraph of a context."""
+    sentences = sources.sentences(node)
+    place = f"({label(node.location)}) " if node.location else ""
+    text = f"- {place}{defuse(' '.join(s.text for s in sentences))}\n" if sentences else ""
+    cited = [ref.id for ref in node.refs] if node.level == 0 else [source for s in sentences for source in s.sources]
+    lasting = node.level > 0 or node.closer != ""
+    return Item(
+        text=text, tokens=sources.count(text) if text else 0, kind="fold", sources=tuple(dict.fromkeys(cited)),
+        folds=(node.key,) if lasting else (), turn_count=node.turn_count,
+    )  # fmt: skip
+
+
+def fit(nodes: Sequence[Node], room: int, sources: Sources) -> list[Item]:
+    """The folds as items that fit the room together: the newest refined while there is room, the oldest condensed where there is none."""
+    items = [fold_item(node, sources) for node in nodes]
+    spare = room - sum(item.tokens for item in items)
+    return _refine(nodes, items, spare, sources) if spare >= 0 else _condense(nodes, items, room, sources)
+
+
+def _refine(nodes: Sequence[Node], items: Sequence[Item], spare: int, sources: Sources) -> list[Item]:
+    todo = list(zip(nodes, items, strict=True))
+    done: list[tuple[Node, Item]] = []
+    while todo:
+        node, item = todo.pop()
+        if node.level and not node.author:
+            finer = [(child, fold_item(child, sources)) for child in sources.children_of(node)]
+            cost = sum(part.tokens for _, part in finer) - item.tokens
+            if cost > spare:
+                done += [(node, item), *reversed(todo)]
+                break
+            spare -= cost
+            todo += finer
+        else:
+            done.append((node, item))
+    return [item for _, item in sorted(done, key=lambda pair: pair[0].first)]
+
+
+def _condense(nodes: Sequence[Node], items: Sequence[Item], room: int, sources: Sources) -> list[Item]:
+    """The newest as they are in three fifths of the room; everything older in one digest."""
+    kept = len(nodes)
+    size = 0
+    while kept > 0 and size + items[kept - 1].tokens <= room * 0.6:
+        kept -= 1
+        size += items[kept].tokens
+    old = nodes[:kept]
+    digest = _digest(old, items[:kept], room - size, sources)
+    return [digest, *items[kept:]] if digest is not None else []
+
+
+def _digest(nodes: Sequence[Node], items: Sequence[Item], room: int, sources: Sources) -> Item | None:
+    sentences = [sentence for node in nodes for sentence in sources.sentences(node)]
+    known = tuple(dict.fromkeys(name for node in nodes for name in node.known))
+    limit = room - 2
+    text, tokens = "", room + 1
+    while tokens > room and limit > 0 and sentences:
+        chosen = extractive.merge(sentences, limit=limit, known=known)
+        text = f"- {defuse(' '.join(s.text for s in chosen))}\n"
+        tokens = sources.count(text)
+        limit = min(limit - 1, int(limit * room / tokens * 0.95))
+    if tokens > room:
+        if sentences:
+            return None
+        text, tokens = "", 0
+    return Item(
+        text=text, tokens=tokens, kind="digest", sources=tuple(dict.fromkeys(source for item in items for source in item.sources)),
+        folds=tuple(key for item in items for key in item.folds), turn_count=sum(node.turn_count for node in nodes),
+    )  # fmt: skip
+
+
+def as_fold(node: Node, path: Path, sentences: tuple[Sentence, ...]) -> Fold:
+    """The fold as a noun."""
+    made_by = "author" if node.author else "model" if visible_text(node, path) else "extractive"
+    children = node.children or tuple(ref.id for ref in node.refs)
+    return Fold(
+        id=node.key, level=node.level, made_by=made_by, sentences=sentences, children=children, turn_count=node.turn_count,  # type: ignore[arg-type]
+        location=node.location,
+    )  # fmt: skip
+
+
+# -- the whole ---------------------------------------------------------------------------------------------------------
+
+PINNED = float("inf")
+"""The rank of what never drops."""
+
+Entries = Mapping[str, Sequence[tuple[Item, float]]]
+"""What volatile parts may say: per part its items, in the order of their showing, each with its rank."""
+
+
+def note_item(note: Note, count: Callable[[str], int]) -> Item:
+    text = f"- {defuse(note.text)}\n"
+    return Item(text=text, tokens=count(text), kind="entry", sources=note.sources)
+
+
+def assemble(wish: Wish, plan: Plan, entries: Entries, budget: int, counter: str, count: Callable[[str], int]) -> Context:
+    """The context: the plan's stable part, then the volatile parts in what is left of the budget."""
+    blocks = list(plan.blocks)
+    text = plan.text
+    stable = plan.tokens
+    left_out = list(plan.left_out)
+    if plan.items:
+        recent = Block(
+            name="recent", heading=plan.recent_heading, items=tuple(plan.items), stable=True, tokens=plan.heading_tokens + plan.recent_tokens
+        )  # fmt: skip
+        blocks.append(recent)
+        text += plan.recent_heading + "".join(plan.texts)
+        stable += recent.tokens
+    if any(entries.values()):
+        volatile, dropped = _volatile(wish.recipe.volatile, entries, budget, budget - stable, count)
+        blocks += volatile
+        left_out += dropped
+        text += "".join(block.text for block in volatile)
+    tokens = stable + sum(block.tokens for block in blocks if not block.stable)
+    return Context(
+        seat=wish.seat.id, budget=budget, text=text, tokens=tokens, stable_tokens=stable, counter=counter, blocks=tuple(blocks),
+        left_out=tuple(left_out),
+    )  # fmt: skip
+
+
+def _volatile(
+    parts: Sequence[Part], entries: Entries, budget: int, room: int, count: Callable[[str], int]
+) -> tuple[list[Block], list[LeftOut]]:
+    made: dict[str, Block] = {}
+    left_out: list[LeftOut] = []
+    waiting = sorted((part for part in parts if entries.get(part.name)), key=lambda part: -part.priority)
+    floors = [int(part.floor * budget) for part in waiting]
+    for index, part in enumerate(waiting):
+        items = [item for item, _ in entries[part.name]]
+        heading = count(part.heading)
+        mine = min(int(part.share * budget), room - sum(floors[index + 1 :])) - heading
+        ranks = [rank for _, rank in entries[part.name]]
+        mine = max(mine, sum(item.tokens for item, rank in entries[part.name] if rank == PINNED))
+        taken, dropped = choose(items, ranks, mine)
+        if taken:
+            made[part.name] = _block(part.name, part.heading, taken, count, stable=False)
+            room -= made[part.name].tokens
+        left_out += [LeftOut(block=part.name, reason="no room", turn_count=len(i.sources), tokens=i.tokens, sources=i.sources) for i in dropped]
+    return [made[part.name] for part in parts if part.name in made], left_out

@@ -1,0 +1,112 @@
+"""Everything that can go wrong, on one page.
+
+    TalekeeperError
+    ├── InvalidInput (ValueError)        fix the call: nothing was changed
+    │   ├── WrongType (TypeError)        a value of the wrong type, None included
+    │   ├── MissingKey                   no memory key, so no memory
+    │   ├── UnknownSeat                  no seat of that id in this story
+    │   ├── UnknownTurn                  no such turn where you look
+    │   ├── UnknownFold                  no such fold in this story
+    │   ├── UnknownBranch                no branch of that name
+    │   ├── UnknownStory                 no story under that key
+    │   └── DuplicateId                  that turn id already belongs to another turn
+    ├── BudgetTooSmall                   raise the budget, or unpin: `needed` says how far
+    ├── Conflict                         someone else was first: read again, then retry
+    ├── StoreError                       the place where stories are kept
+    │   ├── StoreClosed                  opened no more
+    │   ├── StoreBusy                    locked for too long: retry later
+    │   ├── StoreFull                    no space left: make room, then retry
+    │   ├── StoreReadOnly                may be read, not written
+    │   ├── StoreCorrupt                 damaged: run `talekeeper doctor`, restore a backup
+    │   └── WrongStore                   not ours, or made by a newer version
+    └── SummaryFailed                    a model's summary was refused or never came (health, never lost turns)
+
+Each class answers one question: do I fix my code, retry, or tell the player?
+"""
+
+from __future__ import annotations
+
+
+class TalekeeperError(Exception):
+    """The root of every error that Talekeeper raises on purpose."""
+
+
+class InvalidInput(TalekeeperError, ValueError):
+    """The call cannot mean anything as it stands; nothing was changed."""
+
+
+class WrongType(InvalidInput, TypeError):
+    """A value of the wrong type, None included."""
+
+
+class MissingKey(InvalidInput):
+    """No memory key, so no memory: every story belongs to exactly one key."""
+
+
+class UnknownSeat(InvalidInput):
+    """The story has no seat of that id."""
+
+
+class UnknownTurn(InvalidInput):
+    """No such turn on this branch."""
+
+
+class UnknownFold(InvalidInput):
+    """No such fold in this story."""
+
+
+class UnknownBranch(InvalidInput):
+    """The story has no branch of that name."""
+
+
+class UnknownStory(InvalidInput):
+    """There is no story under that key."""
+
+
+class DuplicateId(InvalidInput):
+    """A turn id is used once and for ever; this one belongs to a different turn."""
+
+
+class BudgetTooSmall(TalekeeperError):
+    """What is pinned needs more tokens than the budget has."""
+
+    def __init__(self, needed: int, budget: int) -> None:
+        super().__init__(f"what is pinned needs {needed} tokens, the budget is {budget}: raise it to {needed} or unpin something")
+        self.needed = needed
+        self.budget = budget
+
+
+class Conflict(TalekeeperError):
+    """The story moved since it was read; read again, then retry."""
+
+
+class StoreError(TalekeeperError):
+    """The store could not do what was asked; the write did not happen."""
+
+
+class StoreClosed(StoreError):
+    """The store was closed before this call."""
+
+
+class StoreBusy(StoreError):
+    """Another process held the store for too long; retry later."""
+
+
+class StoreFull(StoreError):
+    """There is no space left on the device."""
+
+
+class StoreReadOnly(StoreError):
+    """The store may be read but not written."""
+
+
+class StoreCorrupt(StoreError):
+    """The store's content is damaged."""
+
+
+class WrongStore(StoreError):
+    """The file is not a Talekeeper store, or a newer version made it."""
+
+
+class SummaryFailed(TalekeeperError):
+    """A model gave no usable summary. Seen in `health`; the extractive fold stays in place."""

@@ -1,0 +1,222 @@
+"""Model folds in the background: which are due, who makes them, what happens when the model fails.
+
+A fold is due when some seat's context, at that seat's own limit, already stands on it and no model text of it was born on this path.
+Smaller folds come first, so a model always summarises the best text there is. What is due follows from the story alone: nothing is
+queued, so nothing can be lost with a process, and coming back to a branch whose folds were made elsewhere costs no call.
+
+A story's summarizer is HEALTHY until a call fails, then in RETRY with growing pauses, then DEGRADED. It is tried again after a
+while (RECOVERING), and what was missed is made up for. Memory is complete in every state: the extractive folds are there (I6).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+
+from talekeeper.context import Wish, has_canon, make_plan
+from talekeeper.errors import Conflict, SummaryFailed, TalekeeperError
+from talekeeper.folds import ChildrenOf, Node, Path, pack_sentences, roots_until, unpack_sentences, visible_text
+from talekeeper.hot import Hot
+from talekeeper.model import Health, HealthState, Sentence
+from talekeeper.ports import Commit, Spending, TextRecord
+from talekeeper.rendering import line
+from talekeeper.summarize.janitor import Janitor, Piece
+from talekeeper.tokens import estimate_tokens
+
+log = logging.getLogger("talekeeper")
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """How long a failing model is tried: `attempts` in a row, the pause doubling from `pause` to `longest`; then again after `recover_after`."""
+
+    attempts: int = 3
+    pause: float = 1.0
+    longest: float = 30.0
+    recover_after: float = 60.0
+
+    def pause_after(self, failures: int) -> float:
+        return min(self.longest, self.pause * 2.0 ** max(0, failures - 1))
+
+
+def worth_a_call(node: Node) -> bool:
+    """Whether a model could make the fold shorter than the extractive one, which keeps small things whole."""
+    return node.tokens > 2 * node.limit()
+
+
+def due(roots: list[Node], path: Path, children_of: ChildrenOf, most: int, without: Collection[str] = ()) -> list[Node]:
+    """Folds that wait for a model, newest first, none before what it is made of."""
+    found: list[Node] = []
+
+    def visit(node: Node) -> bool:
+        if node.author or node.key in without or not worth_a_call(node) or visible_text(node, path) is not None:
+            return True
+        if len(found) >= most:
+            return False
+        waiting = [child for child in reversed(children_of(node)) if not visit(child)] if node.level else []
+        if not waiting:
+            found.append(node)
+        return False
+
+    for root in reversed(roots):
+        visit(root)
+    return found[:most]
+
+
+class Folder:
+    """Makes the model folds of one branch, and knows how the model is doing."""
+
+    def __init__(self, hot: Hot, janitor: Janitor | None, policy: RetryPolicy, seats_at_once: asyncio.Semaphore) -> None:
+        self.hot = hot
+        self.janitor = janitor
+        self.policy = policy
+        self.health = Health(summarizer="model" if janitor else "extractive")
+        self._slots = seats_at_once
+        self._running = asyncio.Lock()
+        self._steps: tuple[float, ...] = ()
+        self._given_up: set[str] = set()
+
+    def moved(self) -> bool:
+        """Whether any seat's cut has moved since the last time this was asked."""
+        state = self.hot.state
+        steps = tuple(
+            Wish(seat, seat.id, seat.token_limit).step(state.views[seat.id].tokens, has_canon(state, seat.id)) for seat in state.seats.values()
+        )
+        moved = steps != self._steps
+        self._steps = steps
+        return moved
+
+    async def pending(self, most: int = 16) -> list[Node]:
+        """The folds that are due now. Nothing is due on a branch that has not moved since it left its parent (I4)."""
+        hot = self.hot
+        if self.janitor is None or hot.path.head <= hot.path.base:
+            return []
+        return await hot.supply(lambda: self._due(most))
+
+    def _due(self, most: int) -> list[Node]:
+        hot, found = self.hot, dict[str, Node]()
+        sources = hot.sources()
+        for seat in hot.state.seats.values():
+            if not hot.state.views[seat.id].turns:
+                continue
+            cut = make_plan(Wish(seat, seat.id, seat.token_limit), sources).cut
+            for tree in hot.state.views[seat.id].trees:
+                roots = roots_until(tree.roots(), cut, sources.children_of)
+                found.update((node.key, node) for node in due(roots, hot.path, sources.children_of, most, self._given_up))
+        return list(found.values())[:most]
+
+    async def work(self) -> None:
+        """Works in the background: until nothing is due, and again after a while for as long as the model is given up."""
+        await self.settle()
+        while self.health.state is HealthState.DEGRADED:
+            await asyncio.sleep(max(0.01, self.policy.recover_after))
+            await self.settle()
+
+    async def settle(self) -> None:
+        """Works until nothing is due, or until the model is given up for now.
+
+        A fold that the model cannot make, for whatever reason, is left extractive and does not hold up the others."""
+        if self.janitor is None:
+            return
+        async with self._running:
+            if self.health.state is HealthState.DEGRADED:
+                self._given_up.clear()
+                await self._report(replace(self.health, state=HealthState.RECOVERING))
+            failed = 0
+            while failed < 2 and (nodes := await self.pending(most=1 if failed else 16)):
+                for node in nodes:
+                    if await self._fold(node):
+                        failed = 0
+                    else:
+                        self._given_up.add(node.key)
+                        failed += 1
+                        break
+
+    async def _fold(self, node: Node) -> bool:
+        """Makes one fold, with retries. False where the model was given up."""
+        while True:
+            spent: list[Spending] = []
+            try:
+                sentences = await self._sentences(node, spent)
+            except SummaryFailed as failure:
+                if not await self._failed(failure, spent):
+                    return False
+                continue
+            await self._commit(node, sentences, spent)
+            if self.health.state is not HealthState.HEALTHY:
+                await self._report(Health(summarizer="model"))
+            return True
+
+    async def _sentences(self, node: Node, spent: list[Spending]) -> list[list[object]]:
+        if node.texts:
+            return [list(row) for row in node.texts[-1].sentences]  # made on another branch: no call needed
+        assert self.janitor is not None
+        pieces = await self.hot.supply(lambda: self._pieces(node))
+        if node.level and sum(estimate_tokens(piece.text) for piece in pieces) <= node.limit():
+            return pack_sentences(Sentence(piece.text, piece.sources) for piece in pieces)  # short enough as it is
+        async with self._slots:
+            return pack_sentences(await self.janitor.summarize(pieces, node.known, node.limit(), spent.append))
+
+    def _pieces(self, node: Node) -> list[Piece]:
+        sources = self.hot.sources()
+        if node.level == 0:
+            turns = sources.turns_of(node.refs)
+            return [Piece(line(turn).rstrip("\n"), (turn.id,)) for turn in turns if turn.text]
+        pieces = []
+        for child in sources.children_of(node):
+            text = visible_text(child, self.hot.path)
+            sentences = unpack_sentences(text.sentences) if text and not child.author else child.sentences or ()
+            pieces += [Piece(sentence.text, sentence.sources) for sentence in sentences]
+        return pieces
+
+    async def _failed(self, failure: SummaryFailed, spent: list[Spending]) -> bool:
+        """Notes a failure and waits before the next try. False where there is none."""
+        failures = self.health.failures + 1
+        trying = self.health.state in (HealthState.HEALTHY, HealthState.RETRY) and failures < self.policy.attempts
+        state = HealthState.RETRY if trying else HealthState.DEGRADED
+        await self._report(Health(state=state, reason=str(failure), failures=failures, summarizer="model"), spent)
+        if trying:
+            await asyncio.sleep(self.policy.pause_after(failures))
+        return trying
+
+    async def _commit(self, node: Node, sentences: list[list[object]], spent: list[Spending]) -> None:
+        """Stores the text as born at the very head: no context that was shown before changes by it (I4)."""
+        hot = self.hot
+        async with hot.lock:
+            for _ in range(8):
+                if hot.path.head <= hot.path.base:
+                    return  # rewound meanwhile
+                text = TextRecord(node.key, hot.path.branch, hot.state.seq, sentences)
+                commit = Commit(story=hot.shared.record.id, rev=hot.shared.record.rev, touch=True, texts=[text], spending=_sum(spent))
+                try:
+                    rev = await hot.shared.store.write(commit)
+                except Conflict:
+                    await hot.refresh()
+                    continue
+                hot.add_text(node, text, rev)
+                return
+
+    async def _report(self, health: Health, spent: list[Spending] | None = None) -> None:
+        before, self.health = self.health, health
+        if before.state is not health.state:
+            log.info("health", extra={"story": self.hot.shared.key.composite(), "state": health.state.value, "reason": health.reason})
+        hot = self.hot
+        commit = Commit(
+            story=hot.shared.record.id, rev=hot.shared.record.rev, spending=_sum(spent or []),
+            health={"state": health.state.value, "reason": health.reason, "failures": health.failures},
+        )  # fmt: skip
+        try:
+            await hot.shared.store.write(commit)
+        except TalekeeperError:
+            log.warning("health not stored", extra={"story": hot.shared.key.composite()})
+
+
+def _sum(spent: list[Spending]) -> Spending | None:
+    if not spent:
+        return None
+    return Spending(
+        calls=sum(s.calls for s in spent), tokens_in=sum(s.tokens_in for s in spent), tokens_out=sum(s.tokens_out for s in spent),
+        failures=sum(s.failures for s in spent),
+    )  # fmt: skip

@@ -1,0 +1,377 @@
+"""What to fold: chunks of channels, and trees of chunks for each view. Pure values and functions.
+
+Level 0 is per channel. A chunk is a run of what exactly one set of seats heard; where it ends is decided by things that all of them
+heard (its own size, a change of place, someone coming or going, a new session), never by anyone's token limit, so every member of
+the channel has the same chunks and a chunk's boundary tells nothing (I3).
+
+Levels 1 and up belong to a view: eight neighbours of one level make a fold of the next, in the order in which chunks were closed.
+That order only ever grows, so a tree is never rebuilt, a turn is summarised O(log n) times, and a view of n turns hangs on
+O(log n) roots (I9).
+
+A fold's key is the hash of its sources (turn ids with revisions, or the keys of smaller folds). Same sources, same key, same
+extractive text, for ever: seats with the same past share folds, a crash in mid-fold loses nothing, two workers cannot make two (I5),
+and a rewind finds the very folds that were there before (I4). An edit gives the chunk a new key, and so every fold above it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+from talekeeper.model import Sentence, Turn
+from talekeeper.ports import FoldRecord, Position, TextRecord
+from talekeeper.summarize import extractive
+
+CHUNK_TURNS = 8
+CHUNK_CHARS = 6000
+FANOUT = 8
+LEAF_SHARE = 0.3
+
+
+class Ref(NamedTuple):
+    """A turn as a fold's source: where it stands, its id and revision, and what it weighs in raw tokens."""
+
+    branch: int
+    seq: int
+    id: str
+    revision: int
+    tokens: int
+
+    @property
+    def position(self) -> Position:
+        return Position(self.branch, self.seq)
+
+
+class Missing(Exception):
+    """Something needed is not in memory. Pure code raises it; the story loads what it names and calls again."""
+
+    def __init__(self, folds: Iterable[str] = (), positions: Iterable[Position] = ()) -> None:
+        super().__init__("not in memory")
+        self.folds = tuple(folds)
+        self.positions = tuple(positions)
+
+
+class Node:
+    """A fold in a tree. Its identity never changes; its texts are filled in as they are made."""
+
+    __slots__ = (
+        "author", "channel", "children", "closed", "closed_first", "closer", "first", "key", "known", "last", "level", "location", "refs",
+        "sentences", "texts", "tokens", "turn_count", "turns",
+    )  # fmt: skip
+
+    key: str
+    level: int
+    children: tuple[str, ...]
+    refs: tuple[Ref, ...]
+    first: int
+    last: int
+    closed_first: int
+    closed: int
+    turn_count: int
+    tokens: int
+    channel: int
+    closer: str
+    location: str | None
+    known: tuple[str, ...]
+    author: bool
+    turns: tuple[Turn, ...] | None
+    sentences: tuple[Sentence, ...] | None
+    texts: list[TextRecord]
+
+    def __init__(self, key: str, level: int) -> None:
+        self.key = key
+        self.level = level
+        self.children = ()
+        self.refs = ()
+        self.channel = -1
+        self.closer = ""
+        self.location = None
+        self.known = ()
+        self.author = False
+        self.turns = None
+        self.sentences = None
+        self.texts = []
+
+    def limit(self) -> int:
+        """How many tokens the fold's own text may have."""
+        if self.level == 0:
+            return max(24, min(120, int(self.tokens * LEAF_SHARE)))
+        return 120 + 40 * min(self.level, 5)
+
+    def record(self) -> FoldRecord:
+        """The fold as it is stored; its extractive text must have been made."""
+        assert self.sentences is not None
+        shape: dict[str, Any] = {
+            "level": self.level, "first": self.first, "last": self.last, "closed": [self.closed_first, self.closed],
+            "turns": self.turn_count, "tokens": self.tokens,
+        }  # fmt: skip
+        if self.level:
+            shape["children"] = list(self.children)
+        else:
+            shape["refs"] = [list(ref) for ref in self.refs]
+            shape["channel"] = self.channel
+            shape["closer"] = self.closer
+            if self.location is not None:
+                shape["location"] = self.location
+        if self.known:
+            shape["known"] = list(self.known)
+        if self.author:
+            shape["author"] = True
+        return FoldRecord(self.key, shape, pack_sentences(self.sentences))
+
+    @classmethod
+    def from_record(cls, record: FoldRecord, texts: Iterable[TextRecord] = ()) -> Node:
+        shape = record.shape
+        node = cls(record.key, shape["level"])
+        node.children = tuple(shape.get("children", ()))
+        node.refs = tuple(Ref(*ref) for ref in shape.get("refs", ()))
+        node.first, node.last = shape["first"], shape["last"]
+        node.closed_first, node.closed = shape["closed"]
+        node.turn_count, node.tokens = shape["turns"], shape["tokens"]
+        node.channel = shape.get("channel", -1)
+        node.closer = shape.get("closer", "")
+        node.location = shape.get("location")
+        node.known = tuple(shape.get("known", ()))
+        node.author = bool(shape.get("author"))
+        node.sentences = unpack_sentences(record.sentences)
+        node.texts = list(texts)
+        return node
+
+
+def pack_sentences(sentences: Iterable[Sentence]) -> list[list[Any]]:
+    return [[s.text, list(s.sources), 1] if s.estimated else [s.text, list(s.sources)] for s in sentences]
+
+
+def unpack_sentences(rows: Iterable[Sequence[Any]]) -> tuple[Sentence, ...]:
+    return tuple(Sentence(row[0], tuple(row[1]), len(row) > 2) for row in rows)
+
+
+def _hash(*parts: Any) -> str:
+    return hashlib.blake2b(json.dumps(parts, ensure_ascii=True).encode(), digest_size=12).hexdigest()
+
+
+def make_leaf(refs: Sequence[Ref], *, channel: int, location: str | None, closed: int, closer: str, known: tuple[str, ...] = ()) -> Node:
+    """A fold over a run of turns of one channel. `closer` is the id of the turn that ended the run, at the entry `closed`."""
+    node = Node(_hash([(ref.id, ref.revision) for ref in refs], closer), 0)
+    node.closer = closer
+    node.refs = tuple(refs)
+    node.first, node.last = refs[0].seq, refs[-1].seq
+    node.closed_first = node.closed = closed
+    node.turn_count = len(refs)
+    node.tokens = sum(ref.tokens for ref in refs)
+    node.channel, node.location, node.known = channel, location, known
+    return node
+
+
+def make_parent(children: Sequence[Node]) -> Node:
+    """A fold over a run of folds of one level."""
+    node = Node(_hash([child.key for child in children]), children[0].level + 1)
+    node.children = tuple(child.key for child in children)
+    node.first = min(child.first for child in children)
+    node.last = max(child.last for child in children)
+    node.closed_first, node.closed = children[0].closed_first, children[-1].closed
+    node.turn_count = sum(child.turn_count for child in children)
+    node.tokens = sum(child.tokens for child in children)
+    node.known = tuple(dict.fromkeys(label for child in children for label in child.known))[:64]
+    return node
+
+
+def rewritten_key(key: str, event: str) -> str:
+    return _hash(key, event)
+
+
+def rewrite(node: Node, text: str, event: str) -> Node:
+    """The same fold with a text by the author's hand; it holds until one of its sources changes."""
+    sources = tuple(ref.id for ref in node.refs) or tuple(
+        dict.fromkeys(source for sentence in node.sentences or () for source in sentence.sources)
+    )
+    copy = replant(node, rewritten_key(node.key, event))
+    copy.author = True
+    copy.sentences = (Sentence(text, sources, estimated=True),)
+    return copy
+
+
+def revise(leaf: Node, turn_id: str, revision: int) -> Node:
+    """The chunk after one of its turns was edited."""
+    refs = [ref._replace(revision=revision) if ref.id == turn_id else ref for ref in leaf.refs]
+    return make_leaf(refs, channel=leaf.channel, location=leaf.location, closed=leaf.closed, closer=leaf.closer, known=leaf.known)
+
+
+def replant(node: Node, key: str) -> Node:
+    """A fold of the same place in the tree under another key, without texts."""
+    copy = Node(key, node.level)
+    for slot in ("children", "refs", "first", "last", "closed_first", "closed", "closer", "turn_count", "tokens", "channel", "location", "known"):
+        setattr(copy, slot, getattr(node, slot))
+    return copy
+
+
+# -- trees -------------------------------------------------------------------------------------------------------------
+
+
+class Tree:
+    """The roots that a view's closed chunks hang on: fewer than `FANOUT` of each level, oldest (and highest) first when read."""
+
+    __slots__ = ("levels",)
+
+    def __init__(self, levels: list[list[Node]] | None = None) -> None:
+        self.levels = levels if levels is not None else [[]]
+
+    def push(self, leaf: Node, intern: Callable[[Node], Node]) -> None:
+        """Hangs the newest closed chunk on the tree, and makes the folds that are complete by it."""
+        levels = self.levels
+        levels[0].append(leaf)
+        level = 0
+        while len(levels[level]) == FANOUT:
+            if level + 1 == len(levels):
+                levels.append([])
+            levels[level + 1].append(intern(make_parent(levels[level])))
+            levels[level] = []
+            level += 1
+
+    def roots(self) -> list[Node]:
+        """All roots, oldest first."""
+        return [node for level in reversed(self.levels) for node in level]
+
+    def copy(self) -> Tree:
+        return Tree([list(level) for level in self.levels])
+
+
+ChildrenOf: TypeAlias = Callable[[Node], Sequence[Node]]
+"""The smaller folds that a fold is made of; raises `Missing` where they are not in memory."""
+
+TurnsOf: TypeAlias = Callable[[Sequence[Ref]], Sequence[Turn]]
+"""The turns that a chunk is made of; raises `Missing` where they are not in memory."""
+
+
+def leaves_after(roots: Sequence[Node], closed: int, children_of: ChildrenOf) -> Iterator[Node]:
+    """The chunks that were closed after that entry, newest first."""
+    for node in reversed(roots):
+        if node.closed <= closed:
+            return
+        if node.level == 0:
+            yield node
+        else:
+            yield from leaves_after(children_of(node), closed, children_of)
+
+
+def roots_until(roots: Sequence[Node], closed: int, children_of: ChildrenOf) -> list[Node]:
+    """The largest folds that together cover exactly the chunks closed no later than that entry, oldest first."""
+    kept: list[Node] = []
+    for node in roots:
+        if node.closed <= closed:
+            kept.append(node)
+        elif node.closed_first > closed:
+            break
+        elif node.level:
+            kept += roots_until(children_of(node), closed, children_of)
+    return kept
+
+
+def replace(tree: Tree, old: Node, new: Node, children_of: ChildrenOf, intern: Callable[[Node], Node]) -> list[tuple[Node, Node]]:
+    """Puts `new` in the place of `old` and renews every fold above it; returns the pairs that changed, lowest first."""
+
+    def descend(node: Node) -> list[tuple[Node, Node]] | None:
+        if node.key == old.key:
+            return [(old, new)]
+        if node.level <= old.level or not (node.closed_first <= old.closed_first and old.closed <= node.closed):
+            return None
+        children = list(children_of(node))
+        for index, child in enumerate(children):
+            below = descend(child)
+            if below is not None:
+                children[index] = below[-1][1]
+                return [*below, (node, intern(make_parent(children)))]
+        return None
+
+    for level in tree.levels:
+        for index, root in enumerate(level):
+            changed = descend(root)
+            if changed is not None:
+                level[index] = changed[-1][1]
+                return changed
+    return []
+
+
+def find(roots: Iterable[Node], wanted: Callable[[Node], bool], within: Callable[[Node], bool], children_of: ChildrenOf) -> Node | None:
+    """The first fold that is wanted, looking only below folds that may contain it."""
+    for node in roots:
+        if wanted(node):
+            return node
+        if node.level and within(node):
+            found = find(children_of(node), wanted, within, children_of)
+            if found is not None:
+                return found
+    return None
+
+
+# -- texts -------------------------------------------------------------------------------------------------------------
+
+
+class Path:
+    """The way from the story's first entry to a head: which entries of which branches are on it."""
+
+    __slots__ = ("base", "branch", "head", "limits", "segments")
+
+    def __init__(self, segments: Sequence[tuple[int, int, int]], head: int) -> None:
+        """`segments`: (branch, first, last) newest first; the last of the newest is open-ended and follows the head."""
+        self.segments = list(segments)
+        self.branch, first, _ = self.segments[0]
+        self.base = first - 1
+        self.head = head
+        self.limits: Mapping[int, int] = {branch: last for branch, _, last in self.segments[1:]}
+
+    def has(self, branch: int, seq: int) -> bool:
+        if branch == self.branch:
+            return seq <= self.head
+        return seq <= self.limits.get(branch, -1)
+
+    def position(self, seq: int) -> Position | None:
+        """Where the entry of that number stands on this path."""
+        if not 1 <= seq <= self.head:
+            return None
+        for branch, first, _ in self.segments:
+            if seq >= first:
+                return Position(branch, seq)
+        return None
+
+    def spans(self, first: int, last: int) -> list[tuple[int, int, int]]:
+        """The pieces (branch, first, last) of the entries `first` … `last`, oldest first."""
+        pieces = []
+        for branch, start, end in self.segments:
+            low, high = max(first, start), min(last, self.head if branch == self.branch else end)
+            if low <= high:
+                pieces.append((branch, low, high))
+        return pieces[::-1]
+
+
+def visible_text(node: Node, path: Path) -> TextRecord | None:
+    """The newest model text of the fold that was born on this path."""
+    best = None
+    for text in node.texts:
+        if path.has(text.branch, text.born) and (best is None or text.born > best.born):
+            best = text
+    return best
+
+
+def extract(node: Node, children_of: ChildrenOf, turns_of: TurnsOf) -> tuple[Sentence, ...]:
+    """The fold's extractive text, made if it was not there. Asks for smaller folds and turns only if it must make it."""
+    if node.sentences is None:
+        if node.level:
+            parts = [extract(child, children_of, turns_of) for child in children_of(node)]
+            node.sentences = extractive.merge([s for part in parts for s in part], limit=node.limit(), known=node.known)
+        else:
+            turns = node.turns if node.turns is not None else turns_of(node.refs)
+            told = [turn for turn in turns if turn.text]
+            node.sentences = extractive.condense(told, limit=node.limit(), known=node.known) if told else ()
+        node.turns = None
+    return node.sentences
+
+
+def known_in(text: str, registry: Mapping[str, Collection[int]], members: int) -> tuple[str, ...]:
+    """The registered labels that occur in the text and that all members have heard of."""
+    folded = text.casefold()
+    return tuple(
+        label for label, audiences in registry.items() if label in folded and any(members & mask == members for mask in audiences)
+    )

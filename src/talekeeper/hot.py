@@ -1,0 +1,403 @@
+"""A story while it is played: the state of one branch in memory, kept in step with the store.
+
+Everything here can be dropped at any time and made again: load the newest snapshot on the path, replay the entries behind it.
+Other processes may write to the same story; before a context the head is asked for, and entries that came from elsewhere are
+replayed like any others.
+
+A *checkpoint* stores what was derived since the last one, off the hot path: extractive folds, index rows and a snapshot, in one
+commit. Until then they exist in memory only; after a crash they are derived again from the log (I1, I5).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+from talekeeper import recall
+from talekeeper.context import Line, Plan, Sources
+from talekeeper.errors import Conflict, UnknownBranch, UnknownStory
+from talekeeper.folds import Missing, Node, Path, Ref, extract
+from talekeeper.model import AUTHOR_KINDS, MemoryKey, Seat, Turn
+from talekeeper.ports import (
+    Branch,
+    Commit,
+    Entry,
+    Found,
+    Position,
+    Read,
+    Snapshot,
+    Span,
+    Store,
+    StoryRecord,
+    TextRecord,
+    TokenCounter,
+)  # fmt: skip
+from talekeeper.state import Shelf, State
+
+CHECKPOINT_EVERY = 256
+LINES_IN_MEMORY = 4096
+OPEN_ENDED = 1 << 60
+
+T = TypeVar("T")
+
+
+# -- names for turns -----------------------------------------------------------------------------------------------------
+
+
+_GENERATED = re.compile(r"t-[0-9a-f]{16}")
+
+
+def looks_generated(name: str) -> bool:
+    """Whether a turn id has the form that is kept for generated ones."""
+    return _GENERATED.fullmatch(name) is not None
+
+
+def turn_id(position: Position, secret: int) -> str:
+    """The opaque name of an entry: a keyed permutation of its position, so that it can be found again but tells nothing (I3)."""
+    left, right = position
+    for key in _round_keys(secret):
+        left, right = right, left ^ _mix(right, key)
+    return f"t-{left:08x}{right:08x}"
+
+
+def position_of(name: str, secret: int) -> Position | None:
+    """The position behind an opaque name; None where it is not one."""
+    if _GENERATED.fullmatch(name) is None:
+        return None
+    left, right = int(name[2:10], 16), int(name[10:], 16)
+    for key in reversed(_round_keys(secret)):
+        left, right = right ^ _mix(left, key), left
+    return Position(left, right)
+
+
+def _round_keys(secret: int) -> tuple[int, int, int, int]:
+    return secret & 0xFFFFFFFF, secret >> 32 & 0xFFFFFFFF, secret >> 64 & 0xFFFFFFFF, secret >> 96 & 0xFFFFFFFF
+
+
+def _mix(value: int, key: int) -> int:
+    value = ((value ^ key) * 0x9E3779B1) & 0xFFFFFFFF
+    value = ((value ^ value >> 15) * 0x85EBCA77 + key) & 0xFFFFFFFF
+    return value ^ value >> 13
+
+
+# -- configuration -------------------------------------------------------------------------------------------------------
+
+
+def seat_to_json(seat: Seat) -> dict[str, Any]:
+    return {
+        "id": seat.id, "role": seat.role, "name": seat.name, "aliases": list(seat.aliases), "token_limit": seat.token_limit,
+        "fold_at": seat.fold_at, "keep": seat.keep,
+    }  # fmt: skip
+
+
+def seats_of(config: Mapping[str, Any]) -> list[Seat]:
+    return [Seat(**{**row, "aliases": tuple(row["aliases"])}) for row in config["seats"]]
+
+
+def path_to(branches: Mapping[int, Branch], branch: int, head: int) -> Path:
+    """The way from the story's first entry to the head of a branch."""
+    segments: list[tuple[int, int, int]] = []
+    limit = OPEN_ENDED
+    current: int | None = branch
+    while current is not None:
+        here = branches[current]
+        if limit > here.at or not segments:
+            segments.append((here.id, here.at + 1, limit))
+        limit = min(limit, here.at)
+        current = here.parent
+    return Path(segments, head)
+
+
+@dataclass
+class Shared:
+    """What all branches of a story in this process have in common."""
+
+    key: MemoryKey
+    store: Store
+    counter: TokenCounter
+    record: StoryRecord
+    texts_version: int = 0
+
+    async def reload(self) -> None:
+        record = await self.store.load(self.key)
+        if record is None:
+            raise UnknownStory(f"the story {self.key.composite()!r} was deleted")
+        self.record = record
+        self.texts_version += 1
+
+    def branch(self, name: str) -> Branch:
+        for branch in self.record.branches.values():
+            if branch.name == name:
+                return branch
+        known = ", ".join(sorted(branch.name for branch in self.record.branches.values()))
+        raise UnknownBranch(f"no branch {name!r} in this story; there are: {known}")
+
+
+class Hot:
+    """One branch of a story in memory. See the module."""
+
+    def __init__(self, shared: Shared, name: str) -> None:
+        self.shared = shared
+        self.name = name
+        self.lock = asyncio.Lock()
+        self.saving = asyncio.Lock()
+        self.ready = False
+        self.path: Path
+        self.state: State
+        self.plans: dict[tuple[Any, ...], Plan] = {}
+        self.tail: list[tuple[Entry, Turn]] = []
+        self._lines: OrderedDict[tuple[int, int], Line] = OrderedDict()
+        self._texts_version = -1
+        self._numbers: dict[tuple[str, ...], int] = {}
+
+    # -- keeping in step -------------------------------------------------------------------------------------------------
+
+    async def refresh(self) -> None:
+        """Takes in whatever this or another process has written since."""
+        shared = self.shared
+        if self.ready:
+            head = await shared.store.head(shared.record.id, self.path.branch)
+            if head.rev == shared.record.rev and head.seq == self.state.seq and self._texts_version == shared.texts_version:
+                return
+        async with self.saving:
+            await self._catch_up()
+
+    async def _catch_up(self) -> None:
+        shared = self.shared
+        while True:
+            branch = shared.branch(self.name)
+            head = await shared.store.head(shared.record.id, branch.id)
+            if head.rev != shared.record.rev:
+                await shared.reload()
+                continue
+            break
+        if not self.ready or self.path.branch != branch.id or self.path.base != branch.at:
+            await self._load(branch, head.seq)
+        if self._texts_version != shared.texts_version:
+            await self._take_in_record()
+        behind = self.state.seq < head.seq
+        while self.state.seq < head.seq:
+            last = min(head.seq, self.state.seq + 1024)
+            self.path.head = max(self.path.head, last)
+            found = await self.read(spans=[Span(*piece) for piece in self.path.spans(self.state.seq + 1, last)])
+            for entry in found.entries:
+                await self.take(entry)
+            if self.state.seq < last:
+                raise Conflict("the log moved while it was read; try again")
+        if behind:
+            await self._fetch_texts(self.state.shelf.unsaved)  # replayed folds may have been through a model before
+
+    async def _take_in_record(self) -> None:
+        """Seats, channels and model texts may have come from elsewhere."""
+        record, state = self.shared.record, self.state
+        state.seat_up(seats_of(record.config), record.config["since"], record.channels)
+        roots = {node.key: node for view in state.views.values() for node in view.roots()}
+        await self._fetch_texts({**roots, **state.shelf.unsaved})
+        state.shelf.drop_saved()
+        for node in roots.values():
+            state.shelf.put(node)
+        self.plans.clear()
+        self._texts_version = self.shared.texts_version
+
+    async def _fetch_texts(self, nodes: Mapping[str, Node]) -> None:
+        if nodes:
+            found = await self.read(folds=list(nodes))
+            for node in nodes.values():
+                node.texts = [text for text in found.texts if text.key == node.key]
+
+    def add_text(self, node: Node, text: TextRecord, rev: int) -> None:
+        """A model's text was stored for a fold of this branch."""
+        node.texts.append(text)
+        self.shared.record = replace(self.shared.record, rev=rev)
+        self.shared.texts_version += 1
+        self._texts_version = self.shared.texts_version
+        self.plans.clear()
+
+    async def _load(self, branch: Branch, head: int) -> None:
+        """The state from the newest snapshot on the path; the entries behind it are yet to be replayed."""
+        record = self.shared.record
+        self.ready = False
+        self.path = path_to(record.branches, branch.id, head)
+        self._lines.clear()
+        self.plans.clear()
+        self.tail.clear()
+        self.state = State(seats_of(record.config), record.config["since"], record.channels, Shelf())
+        on = [Span(number, first, min(last, head)) for number, first, last in self.path.segments if first <= min(last, head)]
+        found = await self.read(snapshot_on=on)
+        if found.snapshot is not None:
+            data = found.snapshot.state
+            self.state.revisions = {turn: (row[0], Position(row[1], row[2])) for turn, row in data["revisions"].items()}
+            await self._fetch_folds(State.folds_named(data))
+            await self.supply(lambda: self.state.load_json(data, self.turns_of))
+        self.saved_at = self.state.seq
+        self._texts_version = self.shared.texts_version
+        self.ready = True
+
+    async def take(self, entry: Entry) -> Turn:
+        """Moves the state over one entry, if it is the next."""
+        turn = self.turn(entry)
+        await self.supply(lambda: self._take(entry, turn))
+        return turn
+
+    def _take(self, entry: Entry, turn: Turn) -> None:
+        if entry.seq != self.state.seq + 1 or (entry.branch != self.path.branch and entry.seq > self.path.base):
+            return
+        self.state.add_channel(entry.channel, turn.audience)
+        self.state.apply(entry, turn)
+        self.path.head = max(self.path.head, entry.seq)
+        self.tail.append((entry, turn))
+        if entry.kind in AUTHOR_KINDS:
+            assert entry.extra is not None
+            self.plans.clear()
+            if entry.kind == "edit":
+                self._lines.pop(tuple(entry.extra["at"]), None)
+        else:
+            self._show(entry, turn)
+
+    def _show(self, entry: Entry, turn: Turn) -> None:
+        line = self._line(entry, turn)
+        hearers = self.state.hearers(entry.channel)
+        for key, plan in list(self.plans.items()):
+            if key[0] in hearers:
+                if turn.kind == "note" and not plan.items:
+                    del self.plans[key]  # a note before anything has happened belongs to the canon
+                else:
+                    plan.extend(line)
+
+    # -- turns and lines -------------------------------------------------------------------------------------------------
+
+    def turn(self, entry: Entry) -> Turn:
+        """The entry as a noun, as it was written."""
+        extra = entry.extra or {}
+        return Turn(
+            id=entry.id or turn_id(Position(entry.branch, entry.seq), self.shared.record.config["secret"]), seq=entry.seq,
+            kind=entry.kind, speaker=entry.speaker, voice=entry.voice, text=entry.text,  # type: ignore[arg-type]
+            audience=self.shared.record.channels[entry.channel], location=entry.location, mentions=tuple(extra.get("mentions", ())),
+            when=extra.get("when"), time=entry.time, tokens=entry.tokens, target=extra.get("target"), cites=tuple(extra.get("cites", ())),
+        )  # fmt: skip
+
+    def _line(self, entry: Entry, turn: Turn) -> Line:
+        counter = self.shared.counter
+        fresh = entry.counter == counter.id and turn.revision == 0 and bool(entry.text)
+        line = Line(turn, entry.tokens, counter.count, entry.tokens if fresh else None)
+        self._lines[entry.branch, entry.seq] = line
+        if len(self._lines) > LINES_IN_MEMORY:
+            self._lines.popitem(last=False)
+        return line
+
+    def lines_of(self, refs: Sequence[Ref]) -> list[Line]:
+        """The lines of these turns, as of now. Raises `Missing`."""
+        lines = [self._lines.get((ref.branch, ref.seq)) for ref in refs]
+        absent = [ref.position for ref, line in zip(refs, lines, strict=True) if line is None]
+        if absent:
+            raise Missing(positions=absent)
+        return [line for line in lines if line is not None]
+
+    def line_or_none(self, at: Position) -> Line | None:
+        return self._lines.get((at.branch, at.seq))
+
+    def line_at(self, at: Position) -> Line:
+        return self._lines[at.branch, at.seq]
+
+    def channel_number(self, hearers: tuple[str, ...]) -> int | None:
+        """The channel with exactly these hearers."""
+        if len(self._numbers) != len(self.shared.record.channels):
+            self._numbers = {known: number for number, known in self.shared.record.channels.items()}
+        return self._numbers.get(hearers)
+
+    def turns_of(self, refs: Sequence[Ref]) -> list[Turn]:
+        return [line.turn for line in self.lines_of(refs)]
+
+    def sources(self) -> Sources:
+        return Sources(self.state, self.path, self.lines_of, self.shared.counter.count)
+
+    async def supply(self, work: Callable[[], T]) -> T:
+        """What the work returns, after loading what it misses."""
+        for _ in range(10_000):
+            try:
+                return work()
+            except Missing as missing:
+                if missing.folds:
+                    await self._fetch_folds(missing.folds)
+                if missing.positions:
+                    await self.fetch_turns(missing.positions)
+        raise AssertionError("a fold asks for more than the store can give")
+
+    async def read(self, **wanted: Any) -> Found:
+        return await self.shared.store.read(Read(self.shared.record.id, **wanted))
+
+    async def _fetch_folds(self, keys: Iterable[str]) -> None:
+        wanted = [key for key in keys if self.state.shelf.get(key) is None]
+        if not wanted:
+            return
+        found = await self.read(folds=wanted)
+        texts: dict[str, list[Any]] = {}
+        for text in found.texts:
+            texts.setdefault(text.key, []).append(text)
+        for record in found.folds:
+            self.state.shelf.put(Node.from_record(record, texts.get(record.key, ())))
+        absent = set(wanted) - {record.key for record in found.folds}
+        if absent:
+            raise Conflict(f"folds are gone from the store: {sorted(absent)[:3]}; another process may have forgotten a turn, try again")
+
+    async def fetch_turns(self, positions: Iterable[Position]) -> list[Turn]:
+        """Turns by position, as of now, edits applied."""
+        found = await self.read(positions=list(positions))
+        turns = [(entry, self.turn(entry)) for entry in found.entries]
+        edits = {turn.id: self.state.revisions[turn.id] for _, turn in turns if turn.id in self.state.revisions}
+        if edits:
+            rewritten = await self.read(positions=[at for _, at in edits.values()])
+            texts = {entry.position: entry.text for entry in rewritten.entries}
+            turns = [
+                (entry, replace(turn, text=texts[edits[turn.id][1]], revision=edits[turn.id][0]) if turn.id in edits and entry.text else turn)
+                for entry, turn in turns
+            ]
+        for entry, turn in turns:
+            if entry.kind not in AUTHOR_KINDS:
+                self._line(entry, turn)
+        return [turn for _, turn in turns]
+
+    # -- checkpoints -----------------------------------------------------------------------------------------------------
+
+    @property
+    def overdue(self) -> bool:
+        return self.ready and self.state.seq - self.saved_at >= CHECKPOINT_EVERY
+
+    async def checkpoint(self) -> None:
+        """Stores the folds, index rows and the snapshot that are due. Losing a race changes nothing."""
+        async with self.saving:
+            await self._extract_unsaved()
+            state, shared = self.state, self.shared
+            position = self.path.position(state.seq)
+            if position is None or state.seq == self.saved_at:
+                return
+            nodes = list(state.shelf.unsaved.values())
+            index = {entry.position: recall.index_terms(turn.text, turn.voice) for entry, turn in self.tail if turn.text}
+            tail = len(self.tail)
+            commit = Commit(
+                story=shared.record.id, rev=shared.record.rev, folds=[node.record() for node in nodes], index=index,
+                snapshot=Snapshot(position.branch, state.seq, state.to_json()),
+            )  # fmt: skip
+            try:
+                await shared.store.write(commit)
+            except Conflict:
+                return
+            state.shelf.saved(nodes)
+            del self.tail[:tail]
+            self.saved_at = position.seq
+
+    async def _extract_unsaved(self) -> None:
+        """Makes the extractive texts that are missing, a few at a time, so that others get their turn."""
+        shelf = self.state.shelf
+        while True:
+            todo = [node for node in shelf.unsaved.values() if node.sentences is None]
+            if not todo:
+                return
+            for count, node in enumerate(todo):
+                await self.supply(lambda node=node: extract(node, shelf.children, self.turns_of))  # type: ignore[misc]
+                if count % 8 == 7:
+                    await asyncio.sleep(0)

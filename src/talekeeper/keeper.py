@@ -1,0 +1,218 @@
+"""The keeper of stories: one open store, the stories in memory, and what runs behind them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import secrets
+from collections import OrderedDict
+from collections.abc import Callable, Coroutine, Generator, Sequence
+from types import TracebackType
+from typing import Any
+
+from talekeeper import rim
+from talekeeper.errors import Conflict, InvalidInput, TalekeeperError, UnknownStory, WrongType
+from talekeeper.folding import Folder, RetryPolicy
+from talekeeper.hot import Hot, Shared, seat_to_json, seats_of
+from talekeeper.model import MemoryKey, Seat
+from talekeeper.ports import ChatModel, Clock, Commit, Store, TokenCounter, wall_clock
+from talekeeper.stores import open_store
+from talekeeper.story import Story
+from talekeeper.summarize.janitor import Janitor
+from talekeeper.tokens import best_counter
+
+log = logging.getLogger("talekeeper")
+STORIES_IN_MEMORY = 2048
+CHECKPOINT_ON_CLOSE = 32
+
+
+class Keeper:
+    """Keeps stories. Made by `open`; use it with `async with`, or `await` it and `close` it yourself."""
+
+    def __init__(
+        self, target: str | os.PathLike[str] | Store, *, summarizer: ChatModel | Janitor | None = None, counter: TokenCounter | None = None,
+        clock: Clock = wall_clock, retry: RetryPolicy | None = None, timeout: float = 60.0, models_at_once: int = 2, durable: bool = True,
+    ) -> None:  # fmt: skip
+        if summarizer is not None and not isinstance(summarizer, Janitor) and not callable(summarizer):
+            raise WrongType("a summarizer must be an async callable from messages to text")
+        self._target = target
+        self._durable = durable
+        self._janitor = summarizer if isinstance(summarizer, Janitor) or summarizer is None else Janitor(summarizer, timeout=timeout)
+        self.counter: TokenCounter = counter if counter is not None else best_counter()
+        self.clock = clock
+        self._retry = retry or RetryPolicy()
+        self._slots = asyncio.Semaphore(models_at_once)
+        self._store: Store | None = None
+        self._stories: OrderedDict[MemoryKey, tuple[Shared, dict[str, tuple[Hot, Folder]]]] = OrderedDict()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._busy: set[int] = set()
+
+    # -- opening and closing ---------------------------------------------------------------------------------------------
+
+    async def __aenter__(self) -> Keeper:
+        if self._store is None:
+            self._store = await open_store(self._target, durable=self._durable)
+        return self
+
+    def __await__(self) -> Generator[Any, None, Keeper]:
+        return self.__aenter__().__await__()
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Stops what runs in the background, stores what was derived, and closes the store. Acknowledged turns are safe without it."""
+        if self._store is None:
+            return
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        for _, hots in self._stories.values():
+            for hot, _ in hots.values():
+                if hot.ready and hot.state.seq - hot.saved_at >= CHECKPOINT_ON_CLOSE:
+                    try:
+                        await hot.checkpoint()
+                    except TalekeeperError as exc:
+                        log.warning("checkpoint on close failed", extra={"story": hot.shared.key.composite(), "error": str(exc)})
+        self._stories.clear()
+        store, self._store = self._store, None
+        await store.close()
+
+    @property
+    def store(self) -> Store:
+        if self._store is None:
+            raise InvalidInput("the keeper is not open: use it with `async with tk.open(…) as keeper`, or `await tk.open(…)`")
+        return self._store
+
+    # -- stories ---------------------------------------------------------------------------------------------------------
+
+    async def story(self, key: MemoryKey, *, seats: Sequence[Seat] | None = None, branch: str = "main") -> Story:
+        """The story under the key. `seats` make it if it is new, and join it if it is not; without them it must exist."""
+        key = rim.key(key)
+        wanted = rim.seats(seats) if seats is not None else ()
+        shared, hots = await self._shared(key, wanted if seats is not None else None)
+        await self._join(shared, wanted)
+        if branch not in hots:
+            hot = Hot(shared, branch)
+            shared.branch(branch)
+            hots[branch] = (hot, Folder(hot, self._janitor, self._retry, self._slots))
+        hot = hots[branch][0]
+        await hot.refresh()
+        return Story(self, hot)
+
+    async def _shared(self, key: MemoryKey, seats: Sequence[Seat] | None) -> tuple[Shared, dict[str, tuple[Hot, Folder]]]:
+        if key in self._stories:
+            self._stories.move_to_end(key)
+            shared, hots = self._stories[key]
+            if await self.store.load(key) is not None:
+                return shared, hots
+            del self._stories[key]
+        if seats is None:
+            record = await self.store.load(key)
+            if record is None:
+                raise UnknownStory(f"no story under the key {key.composite()!r}; pass seats=[…] to begin one")
+        else:
+            config = {"seats": [seat_to_json(seat) for seat in seats], "since": {}, "secret": secrets.randbits(128)}
+            record = await self.store.create(key, config)
+        while len(self._stories) >= STORIES_IN_MEMORY:
+            await self._put_away(next(iter(self._stories)))
+        entry: tuple[Shared, dict[str, tuple[Hot, Folder]]] = (Shared(key, self.store, self.counter, record), {})
+        self._stories[key] = entry
+        return entry
+
+    async def _put_away(self, key: MemoryKey) -> None:
+        _, hots = self._stories.pop(key)
+        for hot, _ in hots.values():
+            if hot.ready and hot.state.seq - hot.saved_at >= CHECKPOINT_ON_CLOSE:
+                await hot.checkpoint()
+
+    async def _join(self, shared: Shared, seats: Sequence[Seat]) -> None:
+        """Takes seats into a story: new ones join at its present head, known ones get their new settings."""
+        for _ in range(8):
+            config = shared.record.config
+            known = {seat.id: seat for seat in seats_of(config)}
+            changed = [seat for seat in seats if known.get(seat.id) != seat]
+            if not changed:
+                return
+            head = await self.store.head(shared.record.id, shared.branch("main").id)
+            since = {**config["since"], **{seat.id: head.seq for seat in changed if seat.id not in known and head.seq}}
+            merged = {**known, **{seat.id: seat for seat in changed}}
+            config = {**config, "seats": [seat_to_json(seat) for seat in merged.values()], "since": since}
+            try:
+                await self.store.write(Commit(story=shared.record.id, rev=shared.record.rev, touch=True, config=config))
+            except Conflict:
+                await shared.reload()
+                continue
+            await shared.reload()
+            return
+
+    async def keys(self, tenant_id: str | None = None) -> list[MemoryKey]:
+        """The keys of all stories, or of one tenant's."""
+        return await self.store.keys(tenant_id)
+
+    async def delete(self, key: MemoryKey) -> bool:
+        """Removes a story with everything of it, for good. False where there was none."""
+        rim.key(key)
+        self._stories.pop(key, None)
+        return await self.store.delete(key)
+
+    # -- what stories ask of their keeper ----------------------------------------------------------------------------------
+
+    def folder(self, hot: Hot) -> Folder:
+        entry = self._stories.get(hot.shared.key)
+        if entry is not None and hot.name in entry[1] and entry[1][hot.name][0] is hot:
+            return entry[1][hot.name][1]
+        return Folder(hot, self._janitor, self._retry, self._slots)
+
+    def branches_of(self, key: MemoryKey) -> list[Hot]:
+        """The branches of a story that are in memory."""
+        entry = self._stories.get(key)
+        return [hot for hot, _ in entry[1].values()] if entry is not None else []
+
+    def drop(self, key: MemoryKey) -> None:
+        """Makes every branch of a story load itself anew."""
+        for hot in self.branches_of(key):
+            hot.ready = False
+
+    def appended(self, hot: Hot) -> None:
+        """Something was appended: starts what is due, off the hot path."""
+        if hot.overdue:
+            self._spawn(id(hot.tail), hot.checkpoint)
+        if self._janitor is not None:
+            folder = self.folder(hot)
+            if folder.moved():
+                self._spawn(id(folder), folder.work)
+
+    def _spawn(self, name: int, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        if name in self._busy:
+            return
+        self._busy.add(name)
+        task = asyncio.get_running_loop().create_task(self._run(name, work))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _run(self, name: int, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        try:
+            await work()
+        except TalekeeperError as exc:
+            log.warning("background work failed", extra={"error": f"{type(exc).__name__}: {exc}"})
+        finally:
+            self._busy.discard(name)
+
+
+def open(
+    target: str | os.PathLike[str] | Store, *, summarizer: ChatModel | Janitor | None = None, counter: TokenCounter | None = None,
+    clock: Clock = wall_clock, retry: RetryPolicy | None = None, timeout: float = 60.0, models_at_once: int = 2, durable: bool = True,
+) -> Keeper:  # fmt: skip
+    """Opens the place where stories are kept: a file's path, ":memory:", or a store of your own.
+
+    `summarizer`: an async callable from chat messages to text; without one, folds are extractive and nothing leaves the machine.
+    `counter`: who counts tokens; by default the best one that is installed. `durable=False` trades the last moments before a power cut
+    for speed."""
+    return Keeper(
+        target, summarizer=summarizer, counter=counter, clock=clock, retry=retry, timeout=timeout, models_at_once=models_at_once, durable=durable
+    )
+
+
+__all__ = ["Keeper", "open"]

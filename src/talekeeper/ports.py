@@ -1,0 +1,267 @@
+"""The doors to the outside: where stories are kept, who counts tokens, who summarises, what time it is.
+
+The store keeps what happened (entries of the log), and beside it what was derived from it (folds, model texts, snapshots,
+the search index). Everything derived can be made again from the log, with one exception: what a model wrote.
+
+Positions: a *branch* is a segment of the log that left its parent after `at`; its own entries are numbered `at + 1`, `at + 2`, …
+without gaps. Branch numbers are never reused and a branch never loses its tail, so (branch, seq) names an entry for ever.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol, TypeAlias
+
+from talekeeper.model import MemoryKey
+
+Message: TypeAlias = Mapping[str, str]
+"""One chat message: `{"role": "system" | "user" | "assistant", "content": "…"}`."""
+
+ChatModel: TypeAlias = Callable[[Sequence[Message]], Awaitable[str]]
+"""Any chat model: an async callable from messages to text. It may raise; it may hang; it is never trusted."""
+
+
+class TokenCounter(Protocol):
+    """Counts tokens. `id` is stored with each count; `additive` promises that counts of lines add up to the count of the text."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def additive(self) -> bool: ...
+    def count(self, text: str) -> int: ...
+
+
+Clock: TypeAlias = Callable[[], float]
+"""Seconds since the epoch, for the log's own records; no clock ever reaches a context (I4)."""
+
+wall_clock: Clock = time.time
+
+
+class Position(NamedTuple):
+    """Where an entry stands: its branch and its number on the way from the story's first turn."""
+
+    branch: int
+    seq: int
+
+
+class Entry(NamedTuple):
+    """One entry of the log as it is stored. `id` is None where the id follows from the position."""
+
+    branch: int
+    seq: int
+    kind: str
+    speaker: str
+    voice: str
+    text: str
+    channel: int
+    location: str | None
+    tokens: int
+    counter: str
+    time: float
+    id: str | None = None
+    extra: Mapping[str, Any] | None = None
+
+    @property
+    def position(self) -> Position:
+        return Position(self.branch, self.seq)
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """A segment of the log: `parent` is None for the first. The branch that bears a name is the one that name stands for now."""
+
+    id: int
+    name: str
+    parent: int | None = None
+    at: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class FoldRecord:
+    """A fold's place in the tree and its extractive text. `key` is the hash of its sources: same key, same record, for ever."""
+
+    key: str
+    shape: Mapping[str, Any]
+    sentences: Sequence[Sequence[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class TextRecord:
+    """A text that a model wrote for the fold `key`, valid on every path that contains (branch, born)."""
+
+    key: str
+    branch: int
+    born: int
+    sentences: Sequence[Sequence[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """What the log adds up to at (branch, seq). A cache: replaying the log gives the same."""
+
+    branch: int
+    seq: int
+    state: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Spending:
+    """What summarising has cost, to be added to the story's account."""
+
+    calls: int = 0
+    tokens_in: int = 0
+    tokens_out: int = 0
+    failures: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class StoryRecord:
+    """A story without its log. `rev` grows with every change that is not a plain append; appends show in the branch's head."""
+
+    id: int
+    key: MemoryKey
+    rev: int
+    config: Mapping[str, Any]
+    branches: Mapping[int, Branch]
+    channels: Mapping[int, tuple[str, ...]]
+    spending: Spending = Spending()
+    health: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Head(NamedTuple):
+    """The two numbers that tell whether a hot story is still fresh: the story's revision and the branch's last entry."""
+
+    rev: int
+    seq: int
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Entries `first` … `last` of one branch, both ends included."""
+
+    branch: int
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """What to fetch of one story. Empty fields ask for nothing."""
+
+    story: int
+    spans: Sequence[Span] = ()
+    positions: Sequence[Position] = ()
+    ids: Sequence[str] = ()
+    folds: Sequence[str] = ()
+    snapshot_on: Sequence[Span] = ()
+    targeting: Sequence[str] = ()
+    all_folds: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What was fetched. Entries of spans come in the order of the spans, then those of positions, of ids, and those whose
+    `extra["target"]` is one of `targeting`, on any branch, as far as they exist.
+
+    `texts` holds the model texts of the folds asked for. `snapshot` is the newest one on the given path (spans newest first).
+    """
+
+    entries: Sequence[Entry] = ()
+    folds: Sequence[FoldRecord] = ()
+    texts: Sequence[TextRecord] = ()
+    snapshot: Snapshot | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Erase:
+    """What leaves the store physically: entries are replaced by what is left of them, folds go with their model texts, index rows go
+    by the terms they were made of, and all of the story's snapshots go if `snapshots` says so."""
+
+    entries: Sequence[Entry] = ()
+    folds: Sequence[str] = ()
+    index: Mapping[Position, Sequence[str]] = field(default_factory=dict)
+    snapshots: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """One atomic write to one story: all of it, or nothing.
+
+    `rev` is the revision the writer last saw. The write raises `Conflict` when the story has another by now, when an entry's place is
+    taken or is not right behind its branch's head, when an entry's id is taken, and when a text is not born at its branch's head.
+    `touch` makes a new revision. Branches come before entries: a commit may fill a branch that it makes.
+    `erase` comes first. Folds, snapshots and index rows are cached by key: writing one that is there already changes nothing. A text is written once per
+    (key, branch): the second writer's is dropped.
+    """
+
+    story: int
+    rev: int
+    touch: bool = False
+    entries: Sequence[Entry] = ()
+    channels: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    branches: Sequence[Branch] = ()
+    config: Mapping[str, Any] | None = None
+    folds: Sequence[FoldRecord] = ()
+    texts: Sequence[TextRecord] = ()
+    snapshot: Snapshot | None = None
+    index: Mapping[Position, Sequence[str]] = field(default_factory=dict)
+    erase: Erase | None = None
+    spending: Spending | None = None
+    health: Mapping[str, Any] | None = None
+
+
+class Posting(NamedTuple):
+    """One entry that contains a term, and the channel that heard it."""
+
+    branch: int
+    seq: int
+    channel: int
+
+
+class Store(Protocol):
+    """Keeps stories. Safe for concurrent use from one event loop; any number of processes may share what is behind it.
+
+    Durable: when `write` returns, the data survives the death of the process. Atomic: a reader sees a commit wholly or not at all.
+    Errors are those of `talekeeper.errors`; a failed write has changed nothing. Keys never meet: everything below the key is
+    addressed by the story's number, which is never reused.
+    """
+
+    async def create(self, key: MemoryKey, config: Mapping[str, Any]) -> StoryRecord:
+        """The story under the key, made with `config` and the branch 1 "main" if it was not there (then `config` is ignored)."""
+        ...
+
+    async def load(self, key: MemoryKey) -> StoryRecord | None:
+        """The story under the key, if there is one."""
+        ...
+
+    async def keys(self, tenant_id: str | None = None) -> list[MemoryKey]:
+        """The keys of all stories, or of a tenant's, sorted."""
+        ...
+
+    async def head(self, story: int, branch: int) -> Head:
+        """The revision, and the branch's last entry (its `at` where it has none). Cheap: asked before every context.
+
+        Raises `UnknownStory` where the story was deleted."""
+        ...
+
+    async def read(self, request: Read) -> Found:
+        """What the request names, from one consistent state."""
+        ...
+
+    async def write(self, commit: Commit) -> int:
+        """Makes the commit durable and returns the story's revision after it."""
+        ...
+
+    async def search(self, story: int, terms: Sequence[str]) -> list[list[Posting]]:
+        """For each term the indexed entries that contain it, in no particular order."""
+        ...
+
+    async def delete(self, key: MemoryKey) -> bool:
+        """Removes the story and everything of it, physically. False where there was none."""
+        ...
+
+    async def close(self) -> None:
+        """Finishes what was accepted and lets go of the resources. Further calls raise `StoreClosed`."""
+        ...

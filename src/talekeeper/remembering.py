@@ -1,0 +1,319 @@
+"""Remembering: what a seat knows under a budget, what it recalls, and the log itself. The reading half of a story.
+
+Nothing here changes a story. What is in memory is used as it is; what is missing is loaded; what another process wrote meanwhile is
+taken in first.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeAlias
+
+from talekeeper import recall as ranking
+from talekeeper import rim
+from talekeeper.context import DEFAULT_RECIPE, PINNED, Line, Note, Plan, Recipe, Wish, as_fold, assemble, has_canon, make_plan, note_item
+from talekeeper.errors import BudgetTooSmall, Conflict, InvalidInput, UnknownFold, UnknownTurn, WrongType
+from talekeeper.folds import Node, leaves_after, roots_until
+from talekeeper.hot import Hot, position_of
+from talekeeper.model import AUTHOR_KINDS, HEARD_KINDS, Block, Context, Fold, Item, Recollection, Seat, Turn
+from talekeeper.ports import Position, Posting, Span
+from talekeeper.state import COMMON
+
+TurnRef: TypeAlias = "int | str | Turn"
+"""A turn: by its number on this branch, by its id, or itself."""
+
+
+class Remembering:
+    """Reads one branch of a story."""
+
+    _hot: Hot
+
+    async def context(
+        self, seat: str, *, budget: int | None = None, query: str | None = None, recipe: Recipe = DEFAULT_RECIPE,
+        extras: Mapping[str, Sequence[Note]] | None = None,
+    ) -> Context:  # fmt: skip
+        """What the seat remembers, in at most `budget` tokens (by default its limit), with its sources and with what was left out.
+
+        `query` brings back turns that answer it. `extras` fills the recipe's other parts (facts, moments, …), by their names."""
+        hot = self._hot
+        rim.known_seat(seat, hot.state.seats)
+        await hot.refresh()
+        budget = hot.state.seats[seat].token_limit if budget is None else rim.whole(budget, "budget")
+        hits = await self.recall(seat, query, limit=64) if query is not None else []
+        return await self._context(hot.state.seats[seat], seat, budget, recipe, extras or {}, hits)
+
+    async def _context(
+        self, seat: Seat, view: str, budget: int, recipe: Recipe, extras: Mapping[str, Sequence[Note]], hits: Sequence[Recollection]
+    ) -> Context:
+        hot = self._hot
+        counter = hot.shared.counter
+        unknown = set(extras) - {part.name for part in recipe.volatile}
+        if unknown:
+            raise InvalidInput(f"the recipe has no part {sorted(unknown)[0]!r}; it has: {', '.join(part.name for part in recipe.volatile)}")
+        pins = await self._pins(view)
+        entries: dict[str, list[tuple[Item, float]]] = {
+            name: [(note_item(note, counter.count), PINNED if note.pinned else note.rank) for note in notes] for name, notes in extras.items()
+        }
+        kept = self._kept(entries, pins, recipe)
+        if kept > budget:
+            raise BudgetTooSmall(kept, budget)
+        allowed = budget - kept
+        for _ in range(12):
+            context = await self._fill(Wish(seat, view, allowed, recipe), budget, entries, pins, hits)
+            if counter.additive or not context.text:
+                return context
+            exact = counter.count(context.text)
+            if exact <= budget:
+                return dataclasses.replace(context, tokens=exact)
+            allowed = min(allowed - 1, int(allowed * budget / exact)) if allowed > 0 else 0
+            entries = {name: [(item, rank) for item, rank in rows if rank == PINNED] for name, rows in entries.items()}
+            hits = ()
+        if kept:
+            raise BudgetTooSmall(exact, budget)
+        return dataclasses.replace(context, text="", tokens=0, stable_tokens=0, blocks=())
+
+    def _kept(self, entries: Mapping[str, list[tuple[Item, float]]], pins: Sequence[Line], recipe: Recipe) -> int:
+        """What pinned things take of a budget, with their headings."""
+        tokens: dict[str, int] = {"pinned": sum(line.item.tokens for line in pins)} if pins else {}
+        for name, rows in entries.items():
+            pinned = [item.tokens for item, rank in rows if rank == PINNED]
+            if pinned:
+                tokens[name] = tokens.get(name, 0) + sum(pinned)
+        count = self._hot.shared.counter.count
+        return sum(tokens.values()) + sum(count(part.heading) for part in recipe.volatile if part.name in tokens)
+
+    async def _fill(
+        self, wish: Wish, budget: int, entries: Mapping[str, list[tuple[Item, float]]], pins: Sequence[Line], hits: Sequence[Recollection]
+    ) -> Context:
+        hot = self._hot
+        plan = await hot.supply(lambda: self._plan(wish))
+        filled: dict[str, Sequence[tuple[Item, float]]] = dict(entries)
+        shown = {source for item in plan.items for source in item.sources}
+        filled["pinned"] = [*entries.get("pinned", ()), *((line.item, PINNED) for line in pins if line.turn.id not in shown)]
+        if hits:
+            shown.update(line.turn.id for line in pins)
+            count = hot.shared.counter.count
+            recalled = [(Line(hit.turn, 0, count).item, hit.score) for hit in hits if hit.turn.id not in shown]
+            order = {hit.turn.id: hit.turn.seq for hit in hits}
+            filled["recall"] = [*entries.get("recall", ()), *sorted(recalled, key=lambda row: order[row[0].sources[0]])]
+        return assemble(wish, plan, filled, budget, hot.shared.counter.id, hot.shared.counter.count)
+
+    def _plan(self, wish: Wish) -> Plan:
+        """The stable part, from the last one where that still holds."""
+        hot = self._hot
+        key = (wish.view, wish.budget, id(wish.recipe))
+        plan = hot.plans.get(key)
+        if plan is not None and plan.recipe is wish.recipe and plan.epoch == hot.state.epoch and plan.recent_tokens <= plan.room:
+            canon = has_canon(hot.state, wish.view)
+            if plan.canon == canon and plan.step == wish.step(hot.state.views[wish.view].tokens, canon):
+                return plan
+        plan = make_plan(wish, hot.sources())
+        if wish.view != COMMON and plan.lasting:
+            if len(hot.plans) >= 64:
+                hot.plans.clear()
+            hot.plans[key] = plan
+        return plan
+
+    async def _pins(self, view: str) -> list[Line]:
+        hot = self._hot
+        state = hot.state
+        mine = [at for at, channel in state.pins.values() if view in state.hearers(channel)]
+        if not mine:
+            return []
+        await hot.fetch_turns(mine)
+        lines = [hot.line_at(at) for at in mine]
+        return sorted((line for line in lines if line.item.text), key=lambda line: line.seq)
+
+    async def recall(self, seat: str, query: str, *, limit: int = 5) -> list[Recollection]:
+        """The turns that the seat heard which answer the query best, best first."""
+        hot = self._hot
+        rim.known_seat(seat, hot.state.seats)
+        rim.whole(limit, "limit")
+        rim.text(query, "query")
+        await hot.refresh()
+        wanted = ranking.terms(query)
+        postings = await self._postings(seat, wanted)
+        heard = hot.state.views[seat]
+        places, weights = ranking.candidates(postings, heard.turns, lambda place: place.seq)
+        turns = await self._turns_at(places)
+        average = heard.tokens / max(1, heard.turns)
+        by_word = dict(zip(wanted, weights, strict=True))
+        scored = [Recollection(turn=turn, score=round(ranking.score(turn, query, by_word, average), 6)) for turn in turns]
+        scored = [hit for hit in scored if hit.score > 0]
+        return sorted(scored, key=lambda hit: (-hit.score, -hit.turn.seq))[:limit]
+
+    async def _postings(self, seat: str, wanted: Sequence[str]) -> list[list[Position]]:
+        """For each word the places that the seat heard: indexed ones on this path, and the tail that is not indexed yet."""
+        hot = self._hot
+        path = hot.path
+        found: list[list[Posting]] = await hot.shared.store.search(hot.shared.record.id, wanted) if wanted else []
+        mine = {number for number, hearers in hot.shared.record.channels.items() if seat in hearers}
+        tail = {(entry.branch, entry.seq) for entry, _ in hot.tail}
+        postings = [
+            [Position(p.branch, p.seq) for p in places if p.channel in mine and path.has(p.branch, p.seq) and (p.branch, p.seq) not in tail]
+            for places in found
+        ]
+        for entry, turn in hot.tail:
+            if entry.channel in mine and turn.text and path.has(entry.branch, entry.seq):
+                words = set(ranking.index_terms(turn.text, turn.voice))
+                for places, word in zip(postings, wanted, strict=True):
+                    if word in words:
+                        places.append(entry.position)
+        return postings
+
+    async def _turns_at(self, places: Sequence[Position]) -> list[Turn]:
+        """The turns at these places, as they read now; an edit stands for the turn it changed."""
+        hot = self._hot
+        known = [(place, hot.line_or_none(place)) for place in places]
+        turns = {line.turn.id: line.turn for _, line in known if line is not None}
+        absent = [place for place, line in known if line is None]
+        if absent:
+            edits: list[Position] = []
+            for turn in await hot.fetch_turns(absent):
+                if turn.kind not in AUTHOR_KINDS:
+                    turns[turn.id] = turn
+                elif turn.kind == "edit":
+                    assert turn.target is not None
+                    at = await self._find(turn.target)
+                    if at is not None:
+                        edits.append(at)
+            if edits:
+                turns.update((turn.id, turn) for turn in await hot.fetch_turns(edits))
+        return [turn for turn in turns.values() if turn.text]
+
+    async def brief(self, seat: str, *, budget: int | None = None) -> Context:
+        """What a newcomer may be told: only what every player character heard, whoever asks."""
+        hot = self._hot
+        rim.known_seat(seat, hot.state.seats)
+        await hot.refresh()
+        who = hot.state.seats[seat]
+        budget = who.token_limit if budget is None else rim.whole(budget, "budget")
+        return await self._context(who, COMMON, budget, DEFAULT_RECIPE, {}, [])
+
+    # -- looking ---------------------------------------------------------------------------------------------------------
+
+    async def turns(
+        self, *, seat: str | None = None, kinds: Iterable[str] | None = None, speaker: str | None = None, location: str | None = None,
+        after: int = 0, before: int | None = None, limit: int | None = None, newest: bool = False,
+    ) -> list[Turn]:  # fmt: skip
+        """The log, in order: what `seat` heard, of these `kinds` (by default what can be heard, not the author's edits and pins).
+
+        `after` and `before` are numbers, not included; page by passing the last one you got. `newest`: the last `limit` of them."""
+        hot = self._hot
+        if seat is not None:
+            rim.known_seat(seat, hot.state.seats)
+        if kinds is not None and (isinstance(kinds, str) or not set(kinds) <= HEARD_KINDS | AUTHOR_KINDS):
+            raise InvalidInput(f"kinds must be a list out of: {', '.join(sorted(HEARD_KINDS | AUTHOR_KINDS))}")
+        rim.whole(after, "after")
+        if limit is not None:
+            rim.whole(limit, "limit")
+        await hot.refresh()
+        last = hot.state.seq if before is None else min(hot.state.seq, rim.whole(before, "before") - 1)
+        wanted = frozenset(HEARD_KINDS if kinds is None else kinds)
+        found: list[Turn] = []
+        first = after + 1
+        while first <= last and (limit is None or len(found) < limit):
+            low, high = (max(first, last - 511), last) if newest else (first, min(last, first + 511))
+            page = [
+                turn for turn in await self._page(low, high)
+                if turn.kind in wanted and (seat is None or seat in turn.audience) and (speaker is None or turn.speaker == speaker)
+                and (location is None or turn.location == location)
+            ]  # fmt: skip
+            found = page + found if newest else found + page
+            first, last = (first, low - 1) if newest else (high + 1, last)
+        if limit is None:
+            return found
+        return found[len(found) - min(limit, len(found)) :] if newest else found[:limit]
+
+    async def _page(self, first: int, last: int) -> list[Turn]:
+        """Entries by number, as they read now."""
+        hot = self._hot
+        found = await hot.read(spans=[Span(*piece) for piece in hot.path.spans(first, last)])
+        revisions = hot.state.revisions
+        turns = [hot.turn(entry) for entry in found.entries]
+        edits = {turn.id: revisions[turn.id] for turn in turns if turn.id in revisions and turn.text}
+        if edits:
+            texts = {entry.position: entry.text for entry in (await hot.read(positions=[at for _, at in edits.values()])).entries}
+            turns = [
+                dataclasses.replace(turn, text=texts[edits[turn.id][1]], revision=edits[turn.id][0]) if turn.id in edits else turn
+                for turn in turns
+            ]
+        return [turn for turn in turns if turn.text or turn.kind in AUTHOR_KINDS]
+
+    async def turn(self, turn: TurnRef) -> Turn:
+        """One turn of this branch, as it reads now."""
+        await self._hot.refresh()
+        return await self._resolve(turn)
+
+    async def _resolve(self, turn: TurnRef) -> Turn:
+        """The turn that is meant; raises `UnknownTurn` where this branch has none, or where it was forgotten."""
+        hot = self._hot
+        if isinstance(turn, Turn):
+            turn = turn.id
+        if isinstance(turn, bool) or not isinstance(turn, int | str):
+            raise WrongType(f"a turn is named by its number or its id, not by {type(turn).__name__}")
+        at = hot.path.position(turn) if isinstance(turn, int) else await self._find(turn)
+        if at is None:
+            what = f"number {turn}" if isinstance(turn, int) else f"id {turn!r}"
+            raise UnknownTurn(f"no turn with the {what} on branch {hot.name!r}; it goes from 1 to {hot.state.seq}")
+        found = await hot.fetch_turns([at])
+        if not found or found[0].kind in AUTHOR_KINDS:
+            raise UnknownTurn(f"entry {at.seq} is no turn that anyone heard")
+        if not found[0].text:
+            raise UnknownTurn(f"turn {at.seq} was forgotten")
+        return found[0]
+
+    async def _find(self, name: str) -> Position | None:
+        """Where the turn of that id stands, if it is on this path."""
+        hot = self._hot
+        at = position_of(name, hot.shared.record.config["secret"])
+        if at is None:
+            found = (await hot.read(ids=[name])).entries
+            at = found[0].position if found else None
+        return at if at is not None and at.seq >= 1 and hot.path.has(*at) else None
+
+    async def folds(self, seat: str, *, budget: int | None = None) -> list[Fold]:
+        """The folds that the seat's context stands on at that budget (by default its limit), oldest first."""
+        hot = self._hot
+        rim.known_seat(seat, hot.state.seats)
+        await hot.refresh()
+        who = hot.state.seats[seat]
+        wish = Wish(who, seat, who.token_limit if budget is None else rim.whole(budget, "budget"))
+
+        def look() -> list[Fold]:
+            sources = hot.sources()
+            cut = self._plan(wish).cut
+            nodes = [node for tree in hot.state.views[seat].trees for node in roots_until(tree.roots(), cut, sources.children_of)]
+            return [as_fold(node, hot.path, sources.sentences(node)) for node in sorted(nodes, key=lambda node: node.first)]
+
+        return await hot.supply(look)
+
+    async def fold(self, fold: str) -> Fold:
+        """One fold by its id."""
+        await self._hot.refresh()
+        node = await self._node(fold)
+        sources = self._hot.sources()
+        return await self._hot.supply(lambda: as_fold(node, self._hot.path, sources.sentences(node)))
+
+    async def _node(self, fold: str) -> Node:
+        if not isinstance(fold, str):
+            raise WrongType(f"a fold is named by its id, a string, not by {type(fold).__name__}")
+        try:
+            return await self._hot.supply(lambda: self._hot.state.shelf.node(fold))
+        except Conflict:
+            raise UnknownFold(f"no fold {fold!r} in this story") from None
+
+    async def sources(self, thing: Context | Block | Item | Fold | str) -> tuple[str, ...]:
+        """The ids of all turns that a context, a block, an item or a fold stands for, in order."""
+        hot = self._hot
+        if isinstance(thing, Context | Block):
+            parts = thing.blocks if isinstance(thing, Context) else thing.items
+            ids = [turn for part in parts for turn in await self.sources(part)]
+        elif isinstance(thing, Item):
+            ids = [turn for fold in thing.folds for turn in await self.sources(fold)] + list(thing.sources)
+        else:
+            node = await self._node(thing.id if isinstance(thing, Fold) else thing)
+            leaves = await hot.supply(lambda: list(leaves_after([node], 0, hot.state.shelf.children)))
+            ids = [ref.id for leaf in reversed(leaves) for ref in leaf.refs]
+        return tuple(dict.fromkeys(ids))

@@ -1,0 +1,52 @@
+"""Turns and folds as lines of a prompt. Story text is data, never instructions.
+
+A turn is one line that begins with its speaker; further lines of it are fenced; closing tags, role markers and control characters are
+defused. So no turn can end its block, open another, or speak with someone else's voice. Every line begins with a mark that is no
+blank and ends with a newline, so that the token counts of lines add up to the count of the text (I2).
+"""
+
+from __future__ import annotations
+
+import re
+
+from talekeeper.model import Turn
+
+_ODD = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069]|</|<\||\|>|\[/?INST")
+_BREAKS = re.compile(r"\s*[\n\r\v\f\x85\u2028\u2029]\s*")
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+FENCE = "\n  | "
+
+
+def defuse(text: str) -> str:
+    """The text as it may stand behind its speaker's name: no line of its own, no closing tag, no role marker."""
+    text = text.strip()
+    if _ODD.search(text) is None:
+        return text
+    text = _CONTROLS.sub("", _BREAKS.sub("\n", text))
+    text = text.replace("</", "<\\/").replace("<|", "<\\|").replace("|>", "\\|>").replace("[INST", "[\\INST").replace("[/INST", "[\\/INST")
+    return text.replace("\n", FENCE)
+
+
+def label(name: str) -> str:
+    """A speaker's name as it may stand in brackets."""
+    return " ".join(name.replace("[", "(").replace("]", ")").split())
+
+
+_HAPPENED = frozenset({"enter", "leave", "session", "event"})
+_MANNER = {"whisper": ", whispering", "thought": ", thinking"}
+
+
+def render(kind: str, voice: str, text: str, when: str | None = None) -> str:
+    """A turn as a line of a context. Begins and ends so that token counts of lines add up."""
+    text = defuse(text)
+    if kind in _HAPPENED:
+        return f"* {text}\n" if when is None else f"* ({label(when)}) {text}\n"
+    if kind == "note":
+        return f"- {text}\n"
+    if when is None and kind == "said":
+        return f"[{label(voice)}]: {text}\n"
+    return f"[{label(voice)}{_MANNER.get(kind, '')}]{'' if when is None else f' ({label(when)})'}: {text}\n"
+
+
+def line(turn: Turn) -> str:
+    return render(turn.kind, turn.voice, turn.text, turn.when)

@@ -1,0 +1,119 @@
+"""Checks at the rim: what comes in from outside is looked at once, here, and trusted afterwards.
+
+Every refusal names what was expected and what was found, and leaves everything as it was.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from talekeeper.errors import InvalidInput, MissingKey, UnknownSeat, WrongType
+from talekeeper.model import MemoryKey, Seat
+
+MAX_TEXT_BYTES = 100 * 1024
+MAX_NAME = 200
+_ROLES = ("dm", "pc", "npc")
+
+
+def text(value: object, what: str = "text") -> str:
+    """A text that may be stored: a non-blank string of at most 100 KB, without NUL bytes or lone surrogates."""
+    if not isinstance(value, str):
+        raise WrongType(f"{what} must be a string, not {type(value).__name__}")
+    if value.isascii():
+        size = len(value)
+    else:
+        try:
+            size = len(value.encode())
+        except UnicodeEncodeError as exc:
+            raise InvalidInput(f"{what} has a lone surrogate at character {exc.start}: it is not valid Unicode") from exc
+    if size > MAX_TEXT_BYTES:
+        raise InvalidInput(f"{what} has {size} bytes, at most {MAX_TEXT_BYTES} (100 KB) are taken: split it into several turns")
+    if "\0" in value:
+        raise InvalidInput(f"{what} has a NUL byte at character {value.index(chr(0))}")
+    if not value or value.isspace():
+        raise InvalidInput(f"{what} is blank")
+    return value
+
+
+def name(value: object, what: str) -> str:
+    """A short text on one line: an id, a label, a place."""
+    checked = text(value, what)
+    if len(checked) > MAX_NAME:
+        raise InvalidInput(f"{what} has {len(checked)} characters, at most {MAX_NAME} are taken")
+    if not checked.isprintable():
+        raise InvalidInput(f"{what} {checked!r} has characters that cannot be printed")
+    return checked
+
+
+def names(values: object, what: str) -> tuple[str, ...]:
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise WrongType(f"{what} must be a list of strings, not {type(values).__name__}")
+    return tuple(dict.fromkeys(name(value, f"an entry of {what}") for value in values))
+
+
+def key(value: object) -> MemoryKey:
+    """A whole key. A bare session id is no key."""
+    if value is None:
+        raise MissingKey("no memory key: pass MemoryKey(tenant_id=…, user_id=…, session_id=…)")
+    if not isinstance(value, MemoryKey):
+        raise WrongType(f"a memory key must be a MemoryKey, not {type(value).__name__}")
+    for part in ("tenant_id", "user_id", "session_id"):
+        content = getattr(value, part)
+        if isinstance(content, str) and not content.strip():
+            raise MissingKey(f"the key's {part} is empty: without it there is no memory")
+        text(content, f"the key's {part}")
+        if len(content) > MAX_NAME:
+            raise InvalidInput(f"the key's {part} has {len(content)} characters, at most {MAX_NAME} are taken")
+    return value
+
+
+def seats(values: object) -> tuple[Seat, ...]:
+    """The seats of a story: each with its own id."""
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise WrongType(f"seats must be a list of Seat, not {type(values).__name__}")
+    checked = tuple(_seat(value) for value in values)
+    twice = [seat.id for index, seat in enumerate(checked) if seat.id in {other.id for other in checked[:index]}]
+    if twice:
+        raise InvalidInput(f"two seats have the id {twice[0]!r}")
+    return checked
+
+
+def _seat(value: object) -> Seat:
+    if not isinstance(value, Seat):
+        raise WrongType(f"a seat must be a Seat, not {type(value).__name__}")
+    name(value.id, "a seat's id")
+    if value.id == "*":
+        raise InvalidInput("a seat cannot have the id '*': it stands for what all player characters heard")
+    if value.role not in _ROLES:
+        raise InvalidInput(f"the role of seat {value.id!r} must be one of {', '.join(_ROLES)}, not {value.role!r}")
+    if value.name:
+        name(value.name, f"the name of seat {value.id!r}")
+    names(value.aliases, f"the aliases of seat {value.id!r}")
+    whole(value.token_limit, f"the token limit of seat {value.id!r}", least=1)
+    fold_at: object = value.fold_at
+    if isinstance(fold_at, bool) or not isinstance(fold_at, int | float) or not 0 < fold_at <= 1:
+        raise InvalidInput(f"fold_at of seat {value.id!r} must be above 0 and at most 1, not {value.fold_at!r}")
+    whole(value.keep, f"keep of seat {value.id!r}", least=1)
+    return value
+
+
+def whole(value: object, what: str, *, least: int = 0) -> int:
+    """A whole number, not below `least`."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise WrongType(f"{what} must be a whole number, not {type(value).__name__}")
+    if value < least:
+        raise InvalidInput(f"{what} must be at least {least}, not {value}")
+    return value
+
+
+def known_seat(value: object, seats: Mapping[str, Any]) -> str:
+    """The id of a seat of this story."""
+    if not isinstance(value, str):
+        raise WrongType(f"a seat must be named by its id, a string, not {type(value).__name__}")
+    if value not in seats:
+        close = difflib.get_close_matches(value, seats, n=1)
+        hint = f"; did you mean {close[0]!r}?" if close else f"; there are: {', '.join(sorted(seats)) or 'none'}"
+        raise UnknownSeat(f"no seat {value!r} in this story{hint}")
+    return value

@@ -1,0 +1,395 @@
+"""What the log adds up to at its head: who is where, what each seat has heard, which chunks are open, which folds stand for the rest.
+
+The state is a pure function of the path from the first entry to the head. It is kept hot while a story is played, written down now
+and then as a snapshot, and otherwise made again by replaying the entries behind the newest snapshot. That is all there is to
+resuming, catching up with another process, rewinding and forking: the same entries give the same state (I4).
+
+Counters are per view: what a seat did not hear moves nothing of its own (I3).
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace as with_changes
+from typing import Any
+
+from talekeeper.folds import (
+    CHUNK_CHARS,
+    CHUNK_TURNS,
+    Missing,
+    Node,
+    Ref,
+    Tree,
+    TurnsOf,
+    find,
+    known_in,
+    make_leaf,
+    replace,
+    revise,
+    rewrite,
+)
+from talekeeper.model import Seat, Turn
+from talekeeper.ports import Entry, Position
+
+COMMON = "*"
+"""The view of what every player character heard: what a newcomer may be told."""
+
+STORY, CANON = 0, 1
+REGISTRY_SIZE = 256
+SCENE_KINDS = frozenset({"enter", "leave", "session"})
+
+
+class View:
+    """One seat's counters and trees."""
+
+    __slots__ = ("tokens", "trees", "turns")
+
+    def __init__(self) -> None:
+        self.turns = 0
+        self.tokens = 0
+        self.trees = (Tree(), Tree())
+
+    def roots(self) -> list[Node]:
+        return self.trees[STORY].roots() + self.trees[CANON].roots()
+
+
+class Chunk:
+    """The open end of a channel: turns that no fold stands for yet."""
+
+    __slots__ = ("channel", "chars", "location", "refs", "track", "turns")
+
+    def __init__(self, channel: int, track: int, location: str | None) -> None:
+        self.channel = channel
+        self.track = track
+        self.location = location
+        self.refs: list[Ref] = []
+        self.turns: list[Turn] = []
+        self.chars = 0
+
+
+class Shelf:
+    """Folds and lines in memory: the newest used ones, plus whatever is not stored yet. Raises `Missing` for what is not there."""
+
+    def __init__(self, room: int = 2048) -> None:
+        self.unsaved: dict[str, Node] = {}
+        self._nodes: OrderedDict[str, Node] = OrderedDict()
+        self._room = room
+
+    def get(self, key: str) -> Node | None:
+        node = self.unsaved.get(key)
+        if node is None:
+            node = self._nodes.get(key)
+            if node is not None:
+                self._nodes.move_to_end(key)
+        return node
+
+    def node(self, key: str) -> Node:
+        node = self.get(key)
+        if node is None:
+            raise Missing(folds=[key])
+        return node
+
+    def children(self, parent: Node) -> list[Node]:
+        nodes = [self.get(key) for key in parent.children]
+        absent = [key for key, node in zip(parent.children, nodes, strict=True) if node is None]
+        if absent:
+            raise Missing(folds=absent)
+        return [node for node in nodes if node is not None]
+
+    def put(self, node: Node) -> Node:
+        """The node of that key that is in memory already, else this one."""
+        here = self.get(node.key)
+        if here is not None:
+            return here
+        self._nodes[node.key] = node
+        if len(self._nodes) > self._room:
+            self._nodes.popitem(last=False)
+        return node
+
+    def saved(self, nodes: Iterable[Node]) -> None:
+        """These are stored now: they may leave memory when the room is needed."""
+        for node in nodes:
+            self.unsaved.pop(node.key, None)
+            self.put(node)
+
+    def drop_saved(self) -> None:
+        """Forgets what is stored anyway, so that it is read again with its newest texts."""
+        self._nodes.clear()
+
+
+class State:
+    """See the module. `apply` moves it one entry on."""
+
+    def __init__(self, seats: Sequence[Seat], since: Mapping[str, int], channels: Mapping[int, tuple[str, ...]], shelf: Shelf) -> None:
+        self.seq = 0
+        self.epoch = 0  # grows when something other than the newest end changed: an edit, a pin, an author's fold
+        self.turns = 0
+        self.tokens = 0
+        self.sessions = 0
+        self.folds_made = 0
+        self.folds_shared = 0
+        self.presence: dict[str, str | None] = {}
+        self.revisions: dict[str, tuple[int, Position]] = {}
+        self.pins: dict[str, tuple[Position, int]] = {}
+        self.registry: dict[str, list[int]] = {}
+        self.open: dict[tuple[int, int], Chunk] = {}
+        self.views: dict[str, View] = {}
+        self.shelf = shelf
+        self._masks: dict[int, int] = {}
+        self._hearers: dict[int, tuple[str, ...]] = {}
+        self.seat_up(seats, since, channels)
+
+    def seat_up(self, seats: Sequence[Seat], since: Mapping[str, int], channels: Mapping[int, tuple[str, ...]]) -> None:
+        """Takes in the seats and channels of the story; ones that are known already keep their views."""
+        self.seats = {seat.id: seat for seat in seats}
+        self.bits = {seat.id: 1 << index for index, seat in enumerate(seats)}
+        self._players = [(since.get(seat.id, 0), self.bits[seat.id]) for seat in seats if seat.role == "pc"]
+        self.dms = tuple(seat.id for seat in seats if seat.role == "dm")
+        for seat in (*self.seats, COMMON):
+            self.views.setdefault(seat, View())
+        for number, hearers in channels.items():
+            self.add_channel(number, hearers)
+
+    def add_channel(self, number: int, hearers: tuple[str, ...]) -> None:
+        if number in self._hearers:
+            return
+        self._hearers[number] = hearers
+        self._masks[number] = sum(self.bits[seat] for seat in hearers)
+
+    def current(self, ref: Ref) -> Ref:
+        """The source with the revision that its turn has now."""
+        edited = self.revisions.get(ref.id)
+        return ref if edited is None or ref.revision == edited[0] else ref._replace(revision=edited[0])
+
+    def hearers(self, channel: int) -> tuple[str, ...]:
+        return self._hearers[channel]
+
+    # -- who hears what is said now ------------------------------------------------------------------------------------
+
+    def present_at(self, location: str | None) -> list[str]:
+        """The seats that hear what happens there: those who are there, and everyone where no one has a place yet.
+
+        What happens nowhere in particular is heard by all who have not left."""
+        places = self.presence
+        anyone_placed = any(place is not None for place in places.values())
+        heard = []
+        for seat in self.seats:
+            if seat in places:
+                place = places[seat]
+                if place is not None and (location is None or place == location):
+                    heard.append(seat)
+            elif location is None or not anyone_placed:
+                heard.append(seat)
+        return heard
+
+    def audience(self, speaker: str | None, heard_by: Iterable[str] | None, location: str | None) -> tuple[str, ...]:
+        """The exact set of hearers: those named, or else those present; the speaker; and every DM, who hears all."""
+        hearers = set(self.present_at(location) if heard_by is None else heard_by)
+        hearers.update(self.dms)
+        if speaker in self.seats:
+            hearers.add(speaker)
+        return tuple(sorted(hearers))
+
+    # -- one entry on --------------------------------------------------------------------------------------------------
+
+    def apply(self, entry: Entry, turn: Turn) -> None:
+        """Moves the state one entry on. Raises `Missing` before anything has changed."""
+        kind = entry.kind
+        if kind == "edit" or kind == "override":
+            self._rewrite(entry, turn)
+        elif kind == "pin" or kind == "unpin":
+            self._pin(entry)
+        else:
+            self._hear(entry, turn)
+        self.seq = entry.seq
+
+    def _hear(self, entry: Entry, turn: Turn) -> None:
+        channel, seq, kind = entry.channel, entry.seq, entry.kind
+        mask = self._masks[channel]
+        if kind in SCENE_KINDS:
+            self._change_scene(entry, turn.id, mask)
+        if turn.mentions:
+            self._register(turn.mentions, mask)
+        track = CANON if kind == "note" else STORY
+        chunk = self.open.get((channel, track))
+        size = len(entry.text) if entry.text else (entry.extra or {}).get("forgotten", 0)
+        if chunk is not None and (chunk.location != entry.location or chunk.chars + size > CHUNK_CHARS):
+            self._close(chunk, seq, turn.id)
+            chunk = None
+        if chunk is None:
+            chunk = self.open[channel, track] = Chunk(channel, track, entry.location)
+        chunk.refs.append(Ref(entry.branch, seq, turn.id, 0, entry.tokens))
+        chunk.turns.append(turn)
+        chunk.chars += size
+        self.turns += 1
+        self.tokens += entry.tokens
+        for seat in self._hearers[channel]:
+            view = self.views[seat]
+            view.turns += 1
+            view.tokens += entry.tokens
+        if len(chunk.refs) >= CHUNK_TURNS or chunk.chars >= CHUNK_CHARS:
+            self._close(chunk, seq, turn.id)
+
+    def _common(self, chunk: Chunk) -> bool:
+        """Whether every player character, of the chunk's first turn and of its last, heard it."""
+        mask, last = self._masks[chunk.channel], chunk.refs[-1].seq
+        players = [bit for since, bit in self._players if since < last]
+        return bool(players) and all(mask & bit for bit in players)
+
+    def _change_scene(self, entry: Entry, turn_id: str, mask: int) -> None:
+        if entry.kind == "session":
+            self.sessions += 1
+        elif entry.kind == "enter":
+            self.presence[entry.speaker] = entry.location
+        else:
+            self.presence[entry.speaker] = None
+        for (channel, _), chunk in list(self.open.items()):
+            if self._masks[channel] & mask == self._masks[channel]:
+                self._close(chunk, entry.seq, turn_id)
+
+    def _close(self, chunk: Chunk, seq: int, closer: str) -> None:
+        """Turns the open end of a channel into a chunk, and hangs it on the tree of everyone who heard it."""
+        del self.open[chunk.channel, chunk.track]
+        mask = self._masks[chunk.channel]
+        known: tuple[str, ...] = ()
+        if self.registry:
+            known = known_in("\n".join(turn.text for turn in chunk.turns), self.registry, mask)
+        refs = [self.current(ref) for ref in chunk.refs]
+        leaf = make_leaf(refs, channel=chunk.channel, location=chunk.location, closed=seq, closer=closer, known=known)
+        leaf.turns = tuple(chunk.turns)
+        leaf = self._intern(leaf)
+        hearers = self._hearers[chunk.channel]
+        self.folds_shared += len(hearers) - 1
+        for seat in hearers:
+            self.views[seat].trees[chunk.track].push(leaf, self._intern)
+        if self._common(chunk):
+            view = self.views[COMMON]
+            view.turns += leaf.turn_count
+            view.tokens += leaf.tokens
+            view.trees[chunk.track].push(leaf, self._intern)
+
+    def _intern(self, node: Node) -> Node:
+        here = self.shelf.get(node.key)
+        if here is not None:
+            self.folds_shared += node.level > 0
+            return here
+        self.folds_made += 1
+        self.shelf.unsaved[node.key] = node
+        return node
+
+    def _register(self, mentions: Iterable[str], mask: int) -> None:
+        """Notes what the hearers have heard of. Bounded: what was not mentioned for long is dropped first."""
+        for mention in mentions:
+            label = mention.casefold()
+            masks = self.registry.pop(label, [])
+            if not any(mask & known == mask for known in masks):
+                masks = [*[known for known in masks if known & mask != known], mask][-4:]
+            self.registry[label] = masks
+        while len(self.registry) > REGISTRY_SIZE:
+            del self.registry[next(iter(self.registry))]
+
+    # -- what the author does to the log -------------------------------------------------------------------------------
+
+    def _pin(self, entry: Entry) -> None:
+        assert entry.extra is not None
+        target = entry.extra["target"]
+        if entry.kind == "pin":
+            self.pins[target] = (Position(*entry.extra["at"]), entry.channel)
+        else:
+            self.pins.pop(target, None)
+        self.epoch += 1
+
+    def _rewrite(self, entry: Entry, turn: Turn) -> None:
+        assert entry.extra is not None
+        target = entry.extra["target"]
+        if entry.kind == "override":
+            self._swap(self.shelf.node(target), lambda node: rewrite(node, entry.text, turn.id))
+        else:
+            revision = self.revisions.get(target, (0, None))[0] + 1
+            leaf = self._leaf_of(target, entry.extra["at"][1], entry.channel)
+            if leaf is not None:
+                self._swap(leaf, lambda node: revise(node, target, revision))
+            self.revisions[target] = (revision, entry.position)
+            for chunk in self.open.values():
+                for index, ref in enumerate(chunk.refs):
+                    if ref.id == target:
+                        chunk.turns[index] = with_changes(chunk.turns[index], text=entry.text, revision=revision)
+        self.epoch += 1
+
+    def _leaf_of(self, target: str, seq: int, channel: int) -> Node | None:
+        def wanted(node: Node) -> bool:
+            return node.level == 0 and any(ref.id == target for ref in node.refs)
+
+        def within(node: Node) -> bool:
+            return node.first <= seq <= node.last
+
+        return find(self.views[self._hearers[channel][0]].roots(), wanted, within, self.shelf.children)
+
+    def _swap(self, old: Node, make: Callable[[Node], Node]) -> None:
+        """Replaces a fold, and all above it, in every tree that has it. All reading comes before the first change."""
+        children_of = self.shelf.children
+        trees = [tree for view in self.views.values() for tree in view.trees]
+        holders = [tree for tree in trees if replace(tree.copy(), old, old, children_of, lambda node: node)]
+        if holders:
+            new = self._intern(make(old))
+            for tree in holders:
+                replace(tree, old, new, children_of, self._intern)
+
+    def holders(self, node: Node) -> list[str]:
+        """The seats whose memory has this fold."""
+        return [
+            seat for seat, view in self.views.items()
+            if seat != COMMON and any(replace(tree.copy(), node, node, self.shelf.children, lambda made: made) for tree in view.trees)
+        ]  # fmt: skip
+
+    # -- snapshots -----------------------------------------------------------------------------------------------------
+
+    def to_json(self) -> dict[str, Any]:
+        """The state as JSON values. Every fold it names must be stored."""
+        return {
+            "seq": self.seq, "turns": self.turns, "tokens": self.tokens, "sessions": self.sessions,
+            "folds": [self.folds_made, self.folds_shared], "epoch": self.epoch,
+            "presence": self.presence,
+            "revisions": {turn: [revision, *at] for turn, (revision, at) in self.revisions.items()},
+            "pins": {turn: [*at, channel] for turn, (at, channel) in self.pins.items()},
+            "registry": self.registry,
+            "open": [[c.channel, c.track, c.location, c.chars, [list(ref) for ref in c.refs]] for c in self.open.values()],
+            "views": {
+                seat: [view.turns, view.tokens, [[[node.key for node in level] for level in tree.levels] for tree in view.trees]]
+                for seat, view in self.views.items() if view.turns
+            },
+        }  # fmt: skip
+
+    def load_json(self, data: Mapping[str, Any], turns_of: TurnsOf) -> None:
+        """Takes over a snapshot. Raises `Missing` for the folds and turns it needs."""
+        views: dict[str, View] = {seat: View() for seat in self.views}
+        for seat, (turns, tokens, trees) in data["views"].items():
+            view = views[seat] = View()
+            view.turns, view.tokens = turns, tokens
+            view.trees = tuple(Tree([[self.shelf.node(key) for key in level] for level in levels]) for levels in trees)  # type: ignore[assignment]
+        revisions = {turn: (row[0], Position(row[1], row[2])) for turn, row in data["revisions"].items()}
+        opened: dict[tuple[int, int], Chunk] = {}
+        for channel, track, location, chars, refs in data["open"]:
+            chunk = opened[channel, track] = Chunk(channel, track, location)
+            chunk.refs = [Ref(*ref) for ref in refs]
+            chunk.turns = list(turns_of(chunk.refs))
+            chunk.chars = chars
+        self.seq, self.turns, self.tokens, self.sessions = data["seq"], data["turns"], data["tokens"], data["sessions"]
+        self.folds_made, self.folds_shared = data["folds"]
+        self.epoch = data["epoch"]
+        self.presence = dict(data["presence"])
+        self.revisions, self.open, self.views = revisions, opened, views
+        self.pins = {turn: (Position(row[0], row[1]), row[2]) for turn, row in data["pins"].items()}
+        self.registry = {label: list(masks) for label, masks in data["registry"].items()}
+
+    @staticmethod
+    def folds_named(data: Mapping[str, Any]) -> list[str]:
+        """The keys of all folds that a snapshot names."""
+        return list(dict.fromkeys(key for _, _, trees in data["views"].values() for levels in trees for level in levels for key in level))
+
+    def open_for(self, seat: str) -> list[Chunk]:
+        """The open chunks that the seat hears."""
+        if seat == COMMON:
+            return [chunk for chunk in self.open.values() if self._common(chunk)]
+        return [chunk for (channel, _), chunk in self.open.items() if seat in self._hearers[channel]]

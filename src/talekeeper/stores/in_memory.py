@@ -1,0 +1,244 @@
+"""Stories in plain dictionaries: for tests, and for stories that may vanish with the process. The same rules as any store."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import count
+from typing import Any
+
+from talekeeper.errors import Conflict, StoreClosed, UnknownBranch, UnknownStory
+from talekeeper.model import MemoryKey
+from talekeeper.ports import (
+    Branch,
+    Commit,
+    Entry,
+    Erase,
+    FoldRecord,
+    Found,
+    Head,
+    Position,
+    Posting,
+    Read,
+    Snapshot,
+    Span,
+    Spending,
+    StoryRecord,
+    TextRecord,
+)  # fmt: skip
+
+
+@dataclass(slots=True)
+class _Shelf:
+    """One story and everything of it."""
+
+    record: StoryRecord
+    logs: dict[int, list[Entry]]
+    ids: dict[str, Position] = field(default_factory=dict)
+    targets: dict[str, dict[Position, None]] = field(default_factory=dict)
+    folds: dict[str, FoldRecord] = field(default_factory=dict)
+    texts: dict[str, dict[int, TextRecord]] = field(default_factory=dict)
+    snapshots: dict[int, dict[int, Snapshot]] = field(default_factory=dict)
+    index: dict[str, dict[Position, None]] = field(default_factory=dict)
+    indexed: dict[Position, frozenset[str]] = field(default_factory=dict)
+
+    def head(self, branch: int) -> int:
+        return self.record.branches[branch].at + len(self.logs[branch])
+
+    def get(self, position: Position) -> Entry | None:
+        branch = self.record.branches.get(position.branch)
+        if branch is None or not branch.at < position.seq <= self.head(branch.id):
+            return None
+        return self.logs[branch.id][position.seq - branch.at - 1]
+
+    # -- writing: checked first, so that a refused commit leaves nothing behind ------------------------------------------
+
+    def check(self, commit: Commit) -> None:
+        if commit.rev != self.record.rev:
+            raise Conflict(f"story {commit.story} is at revision {self.record.rev}, not {commit.rev}: read again, then retry")
+        heads = {branch.id: branch.at for branch in commit.branches}
+        heads |= {branch: self.head(branch) for branch in self.record.branches}
+        ids = set[str]()
+        for entry in commit.entries:
+            if entry.branch not in heads:
+                raise UnknownBranch(f"story {commit.story} has no branch number {entry.branch}")
+            if entry.seq != heads[entry.branch] + 1:
+                raise Conflict(f"entry {entry.seq} of branch {entry.branch} is not right behind its head {heads[entry.branch]}: read again")
+            heads[entry.branch] = entry.seq
+            if entry.id is not None:
+                if entry.id in self.ids or entry.id in ids:
+                    raise Conflict(f"the id {entry.id!r} belongs to another entry of story {commit.story}: read again, then retry")
+                ids.add(entry.id)
+
+    def apply(self, commit: Commit) -> int:
+        if commit.erase is not None:
+            self._erase(commit.erase)
+        self._update(commit)
+        for entry in commit.entries:
+            self.logs[entry.branch].append(entry)
+            self._tie(entry)
+        for fold in commit.folds:
+            self.folds.setdefault(fold.key, fold)
+        for text in commit.texts:
+            self.texts.setdefault(text.key, {}).setdefault(text.branch, text)
+        if commit.snapshot is not None:
+            self.snapshots.setdefault(commit.snapshot.branch, {}).setdefault(commit.snapshot.seq, commit.snapshot)
+        for position, terms in commit.index.items():
+            if position not in self.indexed and self.get(position) is not None:
+                self.indexed[position] = frozenset(terms)
+                for term in self.indexed[position]:
+                    self.index.setdefault(term, {})[position] = None
+        return self.record.rev
+
+    def _update(self, commit: Commit) -> None:
+        record = self.record
+        branches = {**record.branches}
+        for branch in commit.branches:
+            known = branches.get(branch.id)
+            branches[branch.id] = branch if known is None else replace(known, name=branch.name)
+            self.logs.setdefault(branch.id, [])
+        self.record = replace(
+            record,
+            rev=record.rev + commit.touch,
+            config=record.config if commit.config is None else commit.config,
+            branches=branches,
+            channels={**record.channels, **commit.channels},
+            spending=record.spending if commit.spending is None else _sum(record.spending, commit.spending),
+            health=record.health if commit.health is None else commit.health,
+        )
+
+    def _tie(self, entry: Entry) -> None:
+        if entry.id is not None:
+            self.ids[entry.id] = entry.position
+        if entry.extra and "target" in entry.extra:
+            self.targets.setdefault(entry.extra["target"], {})[entry.position] = None
+
+    def _erase(self, erase: Erase) -> None:
+        for entry in erase.entries:
+            old = self.get(entry.position)
+            if old is not None:
+                if old.id is not None:
+                    del self.ids[old.id]
+                if old.extra and "target" in old.extra:
+                    del self.targets[old.extra["target"]][old.position]
+                self.logs[entry.branch][entry.seq - self.record.branches[entry.branch].at - 1] = entry
+                self._tie(entry)
+        for key in erase.folds:
+            self.folds.pop(key, None)
+            self.texts.pop(key, None)
+        if erase.snapshots:
+            self.snapshots.clear()
+        for position in erase.index:
+            for term in self.indexed.pop(position, ()):
+                del self.index[term][position]
+
+    # -- reading ---------------------------------------------------------------------------------------------------------
+
+    def entries(self, request: Read) -> list[Entry]:
+        entries: list[Entry] = []
+        for span in request.spans:
+            if span.branch in self.logs:
+                start = self.record.branches[span.branch].at + 1
+                entries += self.logs[span.branch][max(span.first - start, 0) : max(span.last - start + 1, 0)]
+        places = [*request.positions, *(self.ids[own] for own in request.ids if own in self.ids)]
+        for target in request.targeting:
+            places += sorted(self.targets.get(target, ()))
+        return entries + [entry for entry in map(self.get, places) if entry is not None]
+
+    def snapshot(self, path: Sequence[Span]) -> Snapshot | None:
+        for span in path:
+            newest = max((seq for seq in self.snapshots.get(span.branch, ()) if span.first <= seq <= span.last), default=None)
+            if newest is not None:
+                return self.snapshots[span.branch][newest]
+        return None
+
+    def found(self, request: Read) -> Found:
+        keys: Sequence[str] = list(self.folds) if request.all_folds else request.folds
+        texts: Sequence[str] = list(self.texts) if request.all_folds else request.folds
+        return Found(
+            entries=self.entries(request),
+            folds=[self.folds[key] for key in keys if key in self.folds],
+            texts=[text for key in texts for text in self.texts.get(key, {}).values()],
+            snapshot=self.snapshot(request.snapshot_on),
+        )
+
+    def postings(self, term: str) -> list[Posting]:
+        entries = map(self.get, self.index.get(term, ()))
+        return [Posting(entry.branch, entry.seq, entry.channel) for entry in entries if entry is not None]
+
+
+def _sum(one: Spending, other: Spending) -> Spending:
+    return Spending(
+        one.calls + other.calls, one.tokens_in + other.tokens_in, one.tokens_out + other.tokens_out, one.failures + other.failures
+    )
+
+
+class InMemoryStore:
+    """Keeps stories as long as the process lives. Shares what it is given; nothing is copied."""
+
+    def __init__(self) -> None:
+        self._stories: dict[MemoryKey, _Shelf] = {}
+        self._shelves: dict[int, _Shelf] = {}
+        self._numbers = count(1)
+        self._closed = False
+
+    async def create(self, key: MemoryKey, config: Mapping[str, Any]) -> StoryRecord:
+        self._check_open()
+        if key not in self._stories:
+            main = Branch(1, "main")
+            record = StoryRecord(next(self._numbers), key, 1, config, {main.id: main}, {})
+            self._stories[key] = self._shelves[record.id] = _Shelf(record, {main.id: []})
+        return self._stories[key].record
+
+    async def load(self, key: MemoryKey) -> StoryRecord | None:
+        self._check_open()
+        return self._stories[key].record if key in self._stories else None
+
+    async def keys(self, tenant_id: str | None = None) -> list[MemoryKey]:
+        self._check_open()
+        mine = (key for key in self._stories if tenant_id is None or key.tenant_id == tenant_id)
+        return sorted(mine, key=lambda key: (key.tenant_id, key.user_id, key.session_id))
+
+    async def head(self, story: int, branch: int) -> Head:
+        shelf = self._shelf(story)
+        if branch not in shelf.logs:
+            raise UnknownBranch(f"story {story} has no branch number {branch}")
+        return Head(shelf.record.rev, shelf.head(branch))
+
+    async def read(self, request: Read) -> Found:
+        self._check_open()
+        shelf = self._shelves.get(request.story)
+        return Found() if shelf is None else shelf.found(request)
+
+    async def write(self, commit: Commit) -> int:
+        shelf = self._shelf(commit.story)
+        shelf.check(commit)
+        return shelf.apply(commit)
+
+    async def search(self, story: int, terms: Sequence[str]) -> list[list[Posting]]:
+        self._check_open()
+        shelf = self._shelves.get(story)
+        return [[] if shelf is None else shelf.postings(term) for term in terms]
+
+    async def delete(self, key: MemoryKey) -> bool:
+        self._check_open()
+        shelf = self._stories.pop(key, None)
+        if shelf is None:
+            return False
+        del self._shelves[shelf.record.id]
+        return True
+
+    async def close(self) -> None:
+        self._closed = True
+        self._stories.clear()
+        self._shelves.clear()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise StoreClosed("the store in memory was closed")
+
+    def _shelf(self, story: int) -> _Shelf:
+        self._check_open()
+        if story not in self._shelves:
+            raise UnknownStory(f"there is no story number {story}: it was deleted, or never made")
+        return self._shelves[story]

@@ -1,0 +1,164 @@
+"""Everything that is asked of the file, as functions of a connection. Each answers from one consistent state."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Sequence
+
+from talekeeper.errors import UnknownBranch, UnknownStory
+from talekeeper.model import MemoryKey
+from talekeeper.ports import (
+    Branch,
+    Entry,
+    FoldRecord,
+    Found,
+    Head,
+    Posting,
+    Read,
+    Snapshot,
+    Span,
+    Spending,
+    StoryRecord,
+    TextRecord,
+)  # fmt: skip
+from talekeeper.stores.sqlite.file import SQL, transaction
+from talekeeper.stores.sqlite.rows import (
+    MAX_STORY,
+    decode,
+    encode,
+    entry_of,
+    fold_of,
+    postings,
+    span,
+    text_of,
+    token,
+    whole,
+)  # fmt: skip
+
+MANY_CHANNELS = 16
+"""Up to so many, looking for a term in each channel is quicker than looking through the vocabulary."""
+
+
+def read_keys(db: sqlite3.Connection, tenant_id: str | None) -> list[MemoryKey]:
+    rows = db.execute(SQL["keys"]) if tenant_id is None else db.execute(SQL["keys_of_tenant"], (tenant_id,))
+    return [MemoryKey(*row) for row in rows]
+
+
+def load_story(db: sqlite3.Connection, key: MemoryKey) -> StoryRecord | None:
+    with transaction(db, "BEGIN"):
+        return read_story(db, key)
+
+
+def read_story(db: sqlite3.Connection, key: MemoryKey) -> StoryRecord | None:
+    """The story under the key. To be called within a transaction."""
+    row = db.execute(SQL["story_by_key"], (key.tenant_id, key.user_id, key.session_id)).fetchone()
+    if row is None:
+        return None
+    story, rev, config, health, *spent = row
+    return StoryRecord(
+        id=story,
+        key=key,
+        rev=rev,
+        config=decode(config),
+        branches={number: Branch(number, *rest) for number, *rest in db.execute(SQL["branches_of"], (story,))},
+        channels={number: tuple(decode(hearers)) for number, hearers in db.execute(SQL["channels_of"], (story,))},
+        spending=Spending(*spent),
+        health=decode(health) if health else {},
+    )
+
+
+def read_rev(db: sqlite3.Connection, story: int) -> int | None:
+    row = db.execute(SQL["rev"], (story,)).fetchone() if 0 < story <= MAX_STORY else None
+    return None if row is None else int(row[0])
+
+
+def read_head(db: sqlite3.Connection, story: int, branch: int) -> Head:
+    """The revision and the branch's last entry. Raises `UnknownStory` and `UnknownBranch`."""
+    row = db.execute(SQL["head"], (story, branch, *span(story, branch))).fetchone() if 0 < story <= MAX_STORY else None
+    if row is None:
+        raise UnknownStory(f"there is no story number {story}: it was deleted, or never made")
+    rev, seq = row
+    if seq is None:
+        raise UnknownBranch(f"story {story} has no branch number {branch}")
+    return Head(rev, seq)
+
+
+def fetch(db: sqlite3.Connection, request: Read) -> Found:
+    """What the request names, from one state."""
+    with transaction(db, "BEGIN"):
+        return Found(
+            entries=_entries(db, request),
+            folds=_folds(db, request),
+            texts=_texts(db, request),
+            snapshot=_snapshot(db, request.story, request.snapshot_on),
+        )
+
+
+def weight(request: Read) -> int:
+    """About how many rows the request will bring."""
+    if request.all_folds:
+        return 1 << 30
+    wide = sum(each.last - each.first + 1 for each in request.spans if each.last >= each.first)
+    return wide + len(request.positions) + len(request.ids) + len(request.targeting) + 2 * len(request.folds)
+
+
+def _entries(db: sqlite3.Connection, request: Read) -> list[Entry]:
+    story = request.story
+    entries: list[Entry] = []
+    for each in request.spans:
+        entries += map(entry_of, db.execute(SQL["span"], span(story, each.branch, each.first, each.last)))
+    places = [first for position in request.positions for first, last in [span(story, *position, position.seq)] if first <= last]
+    for wanted, statement in ((request.ids, "positions_of_ids"), (request.targeting, "positions_targeting")):
+        if wanted:
+            places += [place for (place,) in db.execute(SQL[statement], (story, encode(wanted)))]
+    if places:
+        found = {row[0]: entry_of(row) for row in db.execute(SQL["positions"], (encode(places),))}
+        entries += [found[place] for place in places if place in found]
+    return entries
+
+
+def _folds(db: sqlite3.Connection, request: Read) -> list[FoldRecord]:
+    if request.all_folds:
+        return [fold_of(row) for row in db.execute(SQL["all_folds"], (request.story,))]
+    return [fold_of(row) for row in db.execute(SQL["folds"], (request.story, encode(request.folds)))] if request.folds else []
+
+
+def _texts(db: sqlite3.Connection, request: Read) -> list[TextRecord]:
+    if request.all_folds:
+        return [text_of(row) for row in db.execute(SQL["all_texts"], (request.story,))]
+    return [text_of(row) for row in db.execute(SQL["texts"], (request.story, encode(request.folds)))] if request.folds else []
+
+
+def _snapshot(db: sqlite3.Connection, story: int, path: Sequence[Span]) -> Snapshot | None:
+    for each in path:
+        row = db.execute(SQL["snapshot"], (story, each.branch, each.first, each.last)).fetchone()
+        if row is not None:
+            branch, seq, state = row
+            return Snapshot(branch, seq, decode(state))
+    return None
+
+
+def search(db: sqlite3.Connection, story: int, terms: Sequence[str]) -> list[list[Posting]]:
+    """For each term the indexed entries that contain it."""
+    if not 0 < story <= MAX_STORY:
+        return [[] for _ in terms]
+    with transaction(db, "BEGIN"):
+        (channels,) = db.execute(SQL["count_indexed"], (story,)).fetchone()
+        look: Callable[[sqlite3.Connection, int, str], list[Posting]]
+        look = _look_in_channels if channels <= MANY_CHANNELS else _look_in_vocabulary
+        return [look(db, story, token(story, term)) for term in terms]
+
+
+def _look_in_channels(db: sqlite3.Connection, story: int, token: str) -> list[Posting]:
+    found: list[Posting] = []
+    for channel, offsets in db.execute(SQL["search_channels"], (story, whole(story)[0], token)):
+        if offsets is not None:
+            found += postings(channel, offsets)
+    return found
+
+
+def _look_in_vocabulary(db: sqlite3.Connection, story: int, token: str) -> list[Posting]:
+    found: list[Posting] = []
+    for term, offsets in db.execute(SQL["search_vocabulary"], (whole(story)[0], token)):
+        found += postings(int(term.rpartition(".")[2]), offsets)
+    return found

@@ -1,0 +1,102 @@
+"""How the nouns of the port become rows and search tokens of the SQLite store, and back."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from itertools import repeat
+from typing import Any
+
+from talekeeper.errors import StoreError
+from talekeeper.ports import Branch, Entry, FoldRecord, Posting, TextRecord
+
+STORY_BITS, BRANCH_BITS, SEQ_BITS = 21, 18, 24
+MAX_STORY, MAX_BRANCH, MAX_SEQ = (1 << STORY_BITS) - 1, (1 << BRANCH_BITS) - 1, (1 << SEQ_BITS) - 1
+
+Row = tuple[Any, ...]
+
+_new_entry = partial(tuple.__new__, Entry)
+_new_posting = partial(tuple.__new__, Posting)
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(f"{type(value).__name__} is not a JSON value: {value!r}")
+
+
+encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_plain).encode
+decode = json.JSONDecoder().decode
+
+
+def pack(story: int, branch: int, seq: int) -> int:
+    """The number under which an entry is kept. Raises `StoreError` where it does not fit any more."""
+    if not (0 < story <= MAX_STORY and 0 <= branch <= MAX_BRANCH and 0 <= seq <= MAX_SEQ):
+        raise StoreError(
+            f"entry {seq} of branch {branch} of story {story} does not fit: a file holds {MAX_STORY} stories, "
+            f"a story {MAX_BRANCH} branches, a branch {MAX_SEQ} entries; begin a new one"
+        )
+    return story << BRANCH_BITS + SEQ_BITS | branch << SEQ_BITS | seq
+
+
+def span(story: int, branch: int, first: int = 0, last: int = MAX_SEQ) -> tuple[int, int]:
+    """The range of numbers that entries `first` … `last` of a branch have; an empty range where there can be none."""
+    if not (0 < story <= MAX_STORY and 0 <= branch <= MAX_BRANCH):
+        return 1, 0
+    start = story << BRANCH_BITS + SEQ_BITS | branch << SEQ_BITS
+    return start + max(first, 0), start + min(last, MAX_SEQ)
+
+
+def whole(story: int) -> tuple[int, int]:
+    """The range of numbers that all entries of a story have."""
+    return story << BRANCH_BITS + SEQ_BITS, (story + 1 << BRANCH_BITS + SEQ_BITS) - 1
+
+
+def entry_row(pos: int, entry: Entry) -> Row:
+    extra = entry.extra
+    return (pos, *entry[2:12], encode(extra)) if extra else (pos, *entry[2:12], None)
+
+
+def entry_of(row: Row) -> Entry:
+    pos, extra = row[0], row[11]
+    place = (pos >> SEQ_BITS & MAX_BRANCH, pos & MAX_SEQ)
+    return _new_entry(place + row[1:] if extra is None else (*place, *row[1:11], decode(extra)))
+
+
+def branch_row(story: int, branch: Branch) -> Row:
+    return story, branch.id, branch.name, branch.parent, branch.at
+
+
+def fold_of(row: Row) -> FoldRecord:
+    key, shape, sentences = row
+    return FoldRecord(key, decode(shape), decode(sentences))
+
+
+def text_of(row: Row) -> TextRecord:
+    key, branch, born, sentences = row
+    return TextRecord(key, branch, born, decode(sentences))
+
+
+_PLAIN_TERM = re.compile(r"[a-z0-9_\x80-\U0010ffff]{1,64}")
+
+
+def token(story: int, term: str) -> str:
+    """What stands for a story's term in the index: the term itself, or a hash where FTS5 would split, fold or clip it."""
+    if _PLAIN_TERM.fullmatch(term):
+        return f"{story:x}.{term}"
+    return f"{story:x}.-{hashlib.blake2b(term.encode(), digest_size=16).hexdigest()}"
+
+
+def tokens(story: int, channel: int, terms: Iterable[str]) -> str:
+    """The text to index for an entry."""
+    return " ".join(dict.fromkeys(f"{token(story, term)}.{channel}" for term in terms))
+
+
+def postings(channel: int, offsets: str) -> Iterable[Posting]:
+    """Postings from the numbers of entries, counted from the story's first possible one and joined with commas."""
+    numbers: Sequence[int] = decode(f"[{offsets}]")
+    branches = [number >> SEQ_BITS for number in numbers]
+    return map(_new_posting, zip(branches, [number & MAX_SEQ for number in numbers], repeat(channel)))

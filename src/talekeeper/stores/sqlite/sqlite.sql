@@ -1,0 +1,263 @@
+-- Every statement of the SQLite store, by name. Migrations only append; a number in a name is the version the file has afterwards.
+--
+-- `pos` packs where an entry stands into one number: story (21 bits) | branch (18 bits) | seq (24 bits). The log is clustered by it, a
+-- span is a range of it, and the search index knows an entry by it.
+
+-- name: migration_1
+CREATE TABLE stories (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    tenant TEXT NOT NULL,
+    user TEXT NOT NULL,
+    session TEXT NOT NULL,
+    rev INTEGER NOT NULL DEFAULT 1,
+    calls INTEGER NOT NULL DEFAULT 0,
+    tokens_in INTEGER NOT NULL DEFAULT 0,
+    tokens_out INTEGER NOT NULL DEFAULT 0,
+    failures INTEGER NOT NULL DEFAULT 0,
+    health TEXT,
+    config TEXT NOT NULL,
+    UNIQUE (tenant, user, session)
+);
+CREATE TABLE branches (
+    story INTEGER NOT NULL, id INTEGER NOT NULL, name TEXT NOT NULL, parent INTEGER, at INTEGER NOT NULL,
+    PRIMARY KEY (story, id)
+) WITHOUT ROWID;
+CREATE TABLE channels (
+    story INTEGER NOT NULL, id INTEGER NOT NULL, hearers TEXT NOT NULL,
+    PRIMARY KEY (story, id)
+) WITHOUT ROWID;
+CREATE TABLE turns (
+    pos INTEGER PRIMARY KEY,
+    channel INTEGER NOT NULL, kind TEXT NOT NULL, speaker TEXT NOT NULL, voice TEXT NOT NULL, location TEXT, tokens INTEGER NOT NULL,
+    counter TEXT NOT NULL, time REAL NOT NULL, id TEXT, extra TEXT, text TEXT NOT NULL
+);
+-- Entries that came in a crowd, in the order of arrival: a thousand stories that append one entry each touch a few dozen pages here and a
+-- thousand in `turns`. They are put in their places later, many of a story at a time. Until then every reader looks into both tables.
+CREATE TABLE arrivals (
+    number INTEGER PRIMARY KEY,
+    pos INTEGER NOT NULL UNIQUE,
+    channel INTEGER NOT NULL, kind TEXT NOT NULL, speaker TEXT NOT NULL, voice TEXT NOT NULL, location TEXT, tokens INTEGER NOT NULL,
+    counter TEXT NOT NULL, time REAL NOT NULL, id TEXT, extra TEXT, text TEXT NOT NULL
+);
+-- Only for entries that have an id of their own, and for those that target another.
+CREATE TABLE ids (
+    story INTEGER NOT NULL, id TEXT NOT NULL, pos INTEGER NOT NULL,
+    PRIMARY KEY (story, id)
+) WITHOUT ROWID;
+CREATE TABLE targets (
+    story INTEGER NOT NULL, target TEXT NOT NULL, pos INTEGER NOT NULL,
+    PRIMARY KEY (story, target, pos)
+) WITHOUT ROWID;
+CREATE TABLE folds (
+    story INTEGER NOT NULL, key TEXT NOT NULL, shape TEXT NOT NULL, sentences TEXT NOT NULL,
+    PRIMARY KEY (story, key)
+) WITHOUT ROWID;
+CREATE TABLE texts (
+    story INTEGER NOT NULL, key TEXT NOT NULL, branch INTEGER NOT NULL, born INTEGER NOT NULL, sentences TEXT NOT NULL,
+    PRIMARY KEY (story, key, branch)
+) WITHOUT ROWID;
+CREATE TABLE snapshots (
+    story INTEGER NOT NULL, branch INTEGER NOT NULL, seq INTEGER NOT NULL, state TEXT NOT NULL,
+    PRIMARY KEY (story, branch, seq)
+) WITHOUT ROWID;
+-- A row per indexed entry, its rowid the entry's pos. Each token is "story.term.channel", so that posting lists belong to one story and
+-- one channel, and a search reads nothing but postings. The sizes that FTS5 keeps per row tell which entries are indexed already.
+CREATE VIRTUAL TABLE words USING fts5(tokens, content = '', detail = none, tokenize = "ascii tokenchars '_.-'");
+CREATE VIRTUAL TABLE vocabulary USING fts5vocab(words, instance);
+CREATE TABLE indexed (
+    story INTEGER NOT NULL, channel INTEGER NOT NULL,
+    PRIMARY KEY (story, channel)
+) WITHOUT ROWID;
+-- Erasures that were committed, and have not yet left the index's old segments, the slack of pages and the write-ahead log.
+CREATE TABLE erasures (id INTEGER PRIMARY KEY);
+
+-- name: story_by_key
+SELECT id, rev, config, health, calls, tokens_in, tokens_out, failures FROM stories WHERE tenant = ? AND user = ? AND session = ?;
+
+-- name: branches_of
+SELECT id, name, parent, at FROM branches WHERE story = ?;
+
+-- name: channels_of
+SELECT id, hearers FROM channels WHERE story = ?;
+
+-- name: keys
+SELECT tenant, user, session FROM stories ORDER BY tenant, user, session;
+
+-- name: keys_of_tenant
+SELECT tenant, user, session FROM stories WHERE tenant = ? ORDER BY user, session;
+
+-- name: newest_story
+SELECT seq FROM sqlite_sequence WHERE name = 'stories';
+
+-- name: insert_story
+INSERT INTO stories (tenant, user, session, config) VALUES (?, ?, ?, ?);
+
+-- name: head
+SELECT rev, coalesce(
+    nullif(
+        max(
+            coalesce((SELECT max(pos) FROM turns WHERE pos BETWEEN ?3 AND ?4), 0),
+            coalesce((SELECT max(pos) FROM arrivals WHERE pos BETWEEN ?3 AND ?4), 0)
+        ),
+        0
+    ) & 16777215,
+    (SELECT at FROM branches WHERE story = ?1 AND id = ?2)
+) FROM stories WHERE id = ?1;
+
+-- name: rev
+SELECT rev FROM stories WHERE id = ?;
+
+-- name: span
+SELECT pos, kind, speaker, voice, text, channel, location, tokens, counter, time, id, extra FROM turns WHERE pos BETWEEN ?1 AND ?2
+UNION ALL
+SELECT pos, kind, speaker, voice, text, channel, location, tokens, counter, time, id, extra FROM arrivals WHERE pos BETWEEN ?1 AND ?2
+ORDER BY pos;
+
+-- name: positions
+SELECT pos, kind, speaker, voice, text, channel, location, tokens, counter, time, id, extra FROM turns
+WHERE pos IN (SELECT value FROM json_each(?1))
+UNION ALL
+SELECT pos, kind, speaker, voice, text, channel, location, tokens, counter, time, id, extra FROM arrivals
+WHERE pos IN (SELECT value FROM json_each(?1));
+
+-- name: channels_at
+SELECT pos, channel FROM turns WHERE pos IN (SELECT value FROM json_each(?1))
+UNION ALL
+SELECT pos, channel FROM arrivals WHERE pos IN (SELECT value FROM json_each(?1));
+
+-- name: positions_of_ids
+SELECT ids.pos FROM json_each(?2) AS wanted CROSS JOIN ids ON ids.story = ?1 AND ids.id = wanted.value;
+
+-- name: positions_targeting
+SELECT targets.pos FROM json_each(?2) AS wanted CROSS JOIN targets ON targets.story = ?1 AND targets.target = wanted.value;
+
+-- name: folds
+SELECT folds.key, shape, sentences FROM json_each(?2) AS wanted CROSS JOIN folds ON folds.story = ?1 AND folds.key = wanted.value;
+
+-- name: texts
+SELECT texts.key, branch, born, sentences FROM json_each(?2) AS wanted CROSS JOIN texts ON texts.story = ?1 AND texts.key = wanted.value;
+
+-- name: all_folds
+SELECT key, shape, sentences FROM folds WHERE story = ?;
+
+-- name: all_texts
+SELECT key, branch, born, sentences FROM texts WHERE story = ?;
+
+-- name: snapshot
+SELECT branch, seq, state FROM snapshots WHERE story = ? AND branch = ? AND seq BETWEEN ? AND ? ORDER BY seq DESC LIMIT 1;
+
+-- name: insert_turn
+INSERT INTO turns (pos, kind, speaker, voice, text, channel, location, tokens, counter, time, id, extra)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+
+-- name: insert_arrival
+INSERT INTO arrivals (pos, kind, speaker, voice, text, channel, location, tokens, counter, time, id, extra)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+
+-- name: place_arrivals
+INSERT INTO turns (pos, channel, kind, speaker, voice, location, tokens, counter, time, id, extra, text)
+SELECT pos, channel, kind, speaker, voice, location, tokens, counter, time, id, extra, text FROM arrivals
+WHERE pos BETWEEN ? AND ? ORDER BY pos;
+
+-- name: clear_arrivals
+DELETE FROM arrivals WHERE pos BETWEEN ? AND ?;
+
+-- name: arrivals_edge
+SELECT pos FROM arrivals ORDER BY pos LIMIT 1 OFFSET ?;
+
+-- name: count_arrivals
+SELECT count(*) FROM arrivals;
+
+-- name: insert_id
+INSERT INTO ids (story, id, pos) VALUES (?, ?, ?);
+
+-- name: insert_target
+INSERT OR IGNORE INTO targets (story, target, pos) VALUES (?, ?, ?);
+
+-- name: update_story
+UPDATE stories SET
+    rev = rev + ?2, calls = calls + ?3, tokens_in = tokens_in + ?4, tokens_out = tokens_out + ?5, failures = failures + ?6,
+    config = coalesce(?7, config), health = coalesce(?8, health)
+WHERE id = ?1;
+
+-- name: upsert_channel
+INSERT INTO channels (story, id, hearers) VALUES (?, ?, ?) ON CONFLICT (story, id) DO UPDATE SET hearers = excluded.hearers;
+
+-- name: upsert_branch
+INSERT INTO branches (story, id, name, parent, at) VALUES (?, ?, ?, ?, ?) ON CONFLICT (story, id) DO UPDATE SET name = excluded.name;
+
+-- name: insert_fold
+INSERT OR IGNORE INTO folds (story, key, shape, sentences) VALUES (?, ?, ?, ?);
+
+-- name: insert_text
+INSERT OR IGNORE INTO texts (story, key, branch, born, sentences) VALUES (?, ?, ?, ?, ?);
+
+-- name: insert_snapshot
+INSERT OR IGNORE INTO snapshots (story, branch, seq, state) VALUES (?, ?, ?, ?);
+
+-- name: insert_words
+INSERT INTO words (rowid, tokens) SELECT ?1, ?2 WHERE NOT EXISTS (SELECT 1 FROM words_docsize WHERE id = ?1);
+
+-- name: insert_indexed
+INSERT OR IGNORE INTO indexed (story, channel) VALUES (?, ?);
+
+-- name: search_channels
+SELECT channel, (SELECT group_concat(rowid - ?2) FROM words WHERE words MATCH '"' || ?3 || '.' || channel || '"')
+FROM indexed WHERE story = ?1;
+
+-- name: count_indexed
+SELECT count(*) FROM indexed WHERE story = ?;
+
+-- name: search_vocabulary
+SELECT term, group_concat(doc - ?1) FROM vocabulary WHERE term >= ?2 || '.' AND term < ?2 || '/' GROUP BY term;
+
+-- name: erase_words
+INSERT INTO words (words, rowid, tokens)
+SELECT 'delete', doc, group_concat(term, ' ') FROM vocabulary
+WHERE term >= ?1 AND term < ?2 AND (?3 IS NULL OR doc IN (SELECT value FROM json_each(?3)))
+GROUP BY doc;
+
+-- name: erase_turn
+UPDATE turns SET kind = ?2, speaker = ?3, voice = ?4, text = ?5, channel = ?6, location = ?7, tokens = ?8, counter = ?9, time = ?10,
+    id = ?11, extra = ?12
+WHERE pos = ?1;
+
+-- name: erase_id
+DELETE FROM ids WHERE story = ? AND id = ?;
+
+-- name: erase_target
+DELETE FROM targets WHERE story = ? AND target = ? AND pos = ?;
+
+-- name: erase_fold
+DELETE FROM folds WHERE story = ? AND key = ?;
+
+-- name: erase_texts
+DELETE FROM texts WHERE story = ? AND key = ?;
+
+-- name: erase_snapshots
+DELETE FROM snapshots WHERE story = ?;
+
+-- name: note_erasure
+INSERT INTO erasures DEFAULT VALUES;
+
+-- name: newest_erasure
+SELECT max(id) FROM erasures;
+
+-- name: clear_erasures
+DELETE FROM erasures WHERE id <= ?;
+
+-- name: delete_story
+DELETE FROM turns WHERE pos BETWEEN :first AND :last;
+DELETE FROM arrivals WHERE pos BETWEEN :first AND :last;
+DELETE FROM ids WHERE story = :story;
+DELETE FROM targets WHERE story = :story;
+DELETE FROM folds WHERE story = :story;
+DELETE FROM texts WHERE story = :story;
+DELETE FROM snapshots WHERE story = :story;
+DELETE FROM indexed WHERE story = :story;
+DELETE FROM channels WHERE story = :story;
+DELETE FROM branches WHERE story = :story;
+DELETE FROM stories WHERE id = :story;
+
+-- name: merge_words
+INSERT INTO words (words, rank) VALUES ('merge', ?);

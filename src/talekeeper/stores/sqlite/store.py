@@ -1,0 +1,163 @@
+"""The face of the SQLite store: the port's methods, on one event loop.
+
+Writes made in the same round of the event loop are handed to the writer's thread together. What takes a few microseconds is read right
+here; larger reads have a thread and a connection of their own, so that the loop goes on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sqlite3
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+from talekeeper.errors import StoreClosed, StoreReadOnly
+from talekeeper.model import MemoryKey
+from talekeeper.ports import Commit, Found, Head, Posting, Read, StoryRecord
+from talekeeper.stores.sqlite import reads
+from talekeeper.stores.sqlite.file import StoreFile, is_busy, open_file
+from talekeeper.stores.sqlite.ledger import Work
+from talekeeper.stores.sqlite.writer import Job, Writer
+
+T = TypeVar("T")
+
+FEW_ROWS = 64
+"""Up to so many, a read costs less than the way to another thread and back."""
+
+
+class SqliteStore:
+    """Stories in one file. Get one from `SqliteStore.open`, and `close` it in the end."""
+
+    def __init__(self, file: StoreFile, loop: asyncio.AbstractEventLoop, thread: ThreadPoolExecutor, writer: Writer | None) -> None:
+        self._file = file
+        self._loop = loop
+        self._thread = thread
+        self._writer = writer
+        self._near = file.connect(busy_timeout=0)
+        self._far = file.connect()
+        self._pending: list[Job] = []
+        self._closing: asyncio.Task[None] | None = None
+
+    @classmethod
+    async def open(
+        cls, path: str | os.PathLike[str], *, durable: bool = True, busy_timeout: float = 5.0, read_only: bool = False
+    ) -> SqliteStore:
+        """The store in that file, which is made if it is not there.
+
+        `durable=False` may lose the newest commits when the machine loses power (not when the process dies). `busy_timeout`: seconds to
+        wait for other processes before `StoreBusy`. A file that cannot be written is opened for reading, and refuses writes."""
+        loop = asyncio.get_running_loop()
+        thread = ThreadPoolExecutor(1, thread_name_prefix="talekeeper-reader")
+
+        def start() -> SqliteStore:
+            file = open_file(Path(path), durable=durable, busy_timeout=busy_timeout, read_only=read_only)
+            try:
+                return cls(file, loop, thread, None if file.read_only else Writer(file, loop))
+            except sqlite3.Error as exc:
+                raise file.error(exc) from exc
+
+        try:
+            return await loop.run_in_executor(thread, start)
+        except BaseException:
+            thread.shutdown(wait=False)
+            raise
+
+    @property
+    def path(self) -> Path:
+        return self._file.path
+
+    @property
+    def read_only(self) -> bool:
+        """Whether it was opened for reading only, by wish or because the file cannot be written."""
+        return self._writer is None
+
+    async def create(self, key: MemoryKey, config: Mapping[str, Any]) -> StoryRecord:
+        found = await self.load(key)
+        if found is not None:
+            return found
+        record: StoryRecord = await self._submit(lambda ledger: ledger.create(key, config))
+        return record
+
+    async def load(self, key: MemoryKey) -> StoryRecord | None:
+        return await self._ask(partial(reads.load_story, key=key), near=True)
+
+    async def keys(self, tenant_id: str | None = None) -> list[MemoryKey]:
+        return await self._ask(partial(reads.read_keys, tenant_id=tenant_id), near=False)
+
+    async def head(self, story: int, branch: int) -> Head:
+        if self._closing is not None:
+            raise _closed(self._file)
+        try:
+            return reads.read_head(self._near, story, branch)
+        except sqlite3.Error:
+            return await self._ask(partial(reads.read_head, story=story, branch=branch), near=False)
+
+    async def read(self, request: Read) -> Found:
+        return await self._ask(partial(reads.fetch, request=request), near=reads.weight(request) <= FEW_ROWS)
+
+    async def search(self, story: int, terms: Sequence[str]) -> list[list[Posting]]:
+        return await self._ask(partial(reads.search, story=story, terms=terms), near=False)
+
+    async def write(self, commit: Commit) -> int:
+        rev: int = await self._submit(commit)
+        return rev
+
+    async def delete(self, key: MemoryKey) -> bool:
+        gone: bool = await self._submit(lambda ledger: ledger.delete(key))
+        return gone
+
+    async def close(self) -> None:
+        if self._closing is None:
+            self._closing = self._loop.create_task(self._close())
+        await asyncio.shield(self._closing)
+
+    async def _close(self) -> None:
+        self._hand_over()
+        await self._loop.run_in_executor(self._thread, self._let_go)
+        self._thread.shutdown(wait=False)
+
+    def _let_go(self) -> None:
+        for db in (self._near, self._far):
+            db.close()
+        if self._writer is not None:
+            self._writer.close()
+
+    def _submit(self, work: Work) -> asyncio.Future[Any]:
+        """A future for the outcome of a write; it goes out with all others of this round of the loop."""
+        if self._closing is not None:
+            raise _closed(self._file)
+        if self._writer is None:
+            raise StoreReadOnly(f"{str(self._file.path)!r} was opened for reading: it cannot be written")
+        future = self._loop.create_future()
+        if not self._pending:
+            self._loop.call_soon(self._hand_over)
+        self._pending.append((work, future))
+        return future
+
+    def _hand_over(self) -> None:
+        if self._pending and self._writer is not None:
+            self._writer.take(self._pending)
+            self._pending = []
+
+    async def _ask(self, question: Callable[[sqlite3.Connection], T], *, near: bool) -> T:
+        """The answer, from right here or from the reader's thread; the latter waits where the file is locked."""
+        if self._closing is not None:
+            raise _closed(self._file)
+        try:
+            if near:
+                try:
+                    return question(self._near)
+                except sqlite3.OperationalError as exc:
+                    if not is_busy(exc):
+                        raise
+            return await self._loop.run_in_executor(self._thread, question, self._far)
+        except (sqlite3.Error, UnicodeError, OverflowError) as exc:
+            raise self._file.error(exc) from exc
+
+
+def _closed(file: StoreFile) -> StoreClosed:
+    return StoreClosed(f"the store {str(file.path)!r} was closed")

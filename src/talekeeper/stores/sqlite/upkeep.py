@@ -1,0 +1,145 @@
+"""What is done for the file off the hot path, in a thread of its own: checkpoints, sorting in arrivals, making erasures physical.
+
+- A *checkpoint* copies the write-ahead log into the file, so that the log starts over. The log is not cut: overwriting it is cheaper.
+- *Arrivals*, written in the order in which a crowd of stories appended them, are put in their places, many of a story at a time.
+- An *erasure* is committed like any write, and answered when it is physical: the index is merged into one segment, so that none keeps an
+  erased term; the file is rewritten, since SQLite may leave copies of moved rows in the slack of its pages; the log is cut to nothing.
+  What is not finished (another process reads for too long, no room, a crash) stays noted in the file and is done when it is next opened.
+"""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+from collections.abc import Callable
+from queue import SimpleQueue
+from threading import Event, Lock, Thread
+
+from talekeeper.stores.sqlite.file import SQL, StoreFile, transaction
+from talekeeper.stores.sqlite.ledger import Ledger
+
+log = logging.getLogger(__name__)
+
+FULL_HOUSE = 32_000
+"""So many arrivals are put in their places."""
+PLACED_AT_ONCE = 500
+MERGED_AT_ONCE = 500
+CHECKPOINT_PAGES = 1_000
+VACUUM_BYTES = 256 << 20
+"""A larger file is not rewritten by an erasure: that would stop all writers for too long. `VACUUM` it by hand."""
+_PAUSE = 0.001  # between two steps, so that the writer gets the lock
+
+
+class Upkeep:
+    """Uses the writer's connection under its lock, and one of its own for checkpoints."""
+
+    def __init__(self, file: StoreFile, ledger: Ledger, lock: Lock) -> None:
+        self._file = file
+        self._ledger = ledger
+        self._lock = lock
+        self._db = file.connect()
+        self._pages = 0
+        self._placing = False
+        self._closing = Event()
+        self._queue: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        self._thread = Thread(target=self._run, name=f"talekeeper-upkeep-{file.path.name}", daemon=True)
+        self._thread.start()
+        if ledger.db.execute(SQL["newest_erasure"]).fetchone()[0] is not None:
+            self.purge(lambda: None)
+
+    def wrote(self, commits: int) -> None:
+        """The writer tells what it has done; from time to time something is due."""
+        self._pages += commits + 2
+        if self._pages >= CHECKPOINT_PAGES:
+            self._pages = 0
+            self._queue.put(self._checkpoint)
+        if self._ledger.arrivals >= FULL_HOUSE and not self._placing:
+            self._placing = True
+            self._queue.put(self._place)
+
+    def purge(self, done: Callable[[], None]) -> None:
+        """Makes erasures physical, then calls back, whether it could or not: they are committed in any case."""
+        self._queue.put(lambda: self._purge(done))
+
+    def close(self) -> None:
+        """Finishes erasures, checkpoints and lets go. Blocks."""
+        self._closing.set()
+        self._queue.put(None)
+        self._thread.join()
+        self._do(lambda: self._truncate(self._db))
+        self._db.close()
+
+    def _run(self) -> None:
+        while (task := self._queue.get()) is not None:
+            self._do(task)
+
+    def _do(self, task: Callable[[], object]) -> None:
+        try:
+            task()
+        except sqlite3.Error as exc:
+            self._ledger_forget()
+            log.warning("upkeep failed", extra={"path": str(self._file.path), "reason": str(exc)})
+
+    def _ledger_forget(self) -> None:
+        with self._lock:
+            self._ledger.forget()
+
+    def _checkpoint(self) -> None:
+        _, frames, copied = self._db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+        if copied < frames and frames > 4 * CHECKPOINT_PAGES:
+            with self._lock:  # a writer that never rests would never let the log start over
+                self._db.execute("PRAGMA wal_checkpoint(PASSIVE)")
+
+    def _place(self) -> None:
+        ledger = self._ledger
+        more = True
+        try:
+            while more and not self._closing.is_set():
+                with self._lock, transaction(ledger.db):
+                    ledger.look()
+                    edge = ledger.db.execute(SQL["arrivals_edge"], (PLACED_AT_ONCE,)).fetchone()
+                    ledger.place(0, edge[0] - 1 if edge else (1 << 63) - 1)
+                more = edge is not None
+                self._closing.wait(_PAUSE)
+        finally:
+            self._placing = False
+
+    def _purge(self, done: Callable[[], None]) -> None:
+        db, lock = self._ledger.db, self._lock
+        try:
+            with lock:
+                (newest,) = db.execute(SQL["newest_erasure"]).fetchone()
+            if newest is None:
+                return  # one of the erasures before has done it for all
+            self._merge()
+            with lock:
+                if self._size() <= VACUUM_BYTES:
+                    db.execute("VACUUM")
+                else:
+                    log.warning("too large to rewrite", extra={"path": str(self._file.path)})
+                if self._truncate(db):
+                    with transaction(db):
+                        db.execute(SQL["clear_erasures"], (newest,))
+        finally:
+            done()
+
+    def _merge(self) -> None:
+        """Merges the whole index into one segment, step by step."""
+        db, pages = self._ledger.db, -MERGED_AT_ONCE
+        more = True
+        while more:
+            with self._lock:
+                before = db.total_changes
+                db.execute(SQL["merge_words"], (pages,))
+                more = db.total_changes - before >= 2
+            pages = MERGED_AT_ONCE
+            self._closing.wait(_PAUSE)
+
+    def _size(self) -> int:
+        ((pages,), (size,)) = (self._ledger.db.execute(f"PRAGMA {name}").fetchone() for name in ("page_count", "page_size"))
+        return int(pages * size)
+
+    def _truncate(self, db: sqlite3.Connection) -> bool:
+        """Copies the log into the file and cuts it. False where someone reads in it for too long."""
+        busy, _, _ = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        return not busy

@@ -1,0 +1,307 @@
+"""The front door: one branch of one story, to append to and to remember from.
+
+Every method reads, thinks and writes once. `append` is durable when it returns and never waits for a model; `context` is built from
+what is in memory, in time that follows the budget and not the length of the story. Telling and remembering are in modules of their
+own; here is what an author does with a story: going back, branching, editing, forgetting.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+
+from talekeeper import recall as ranking
+from talekeeper import rim
+from talekeeper.context import as_fold
+from talekeeper.errors import InvalidInput, UnknownFold, UnknownTurn
+from talekeeper.folds import pack_sentences, rewritten_key, unpack_sentences
+from talekeeper.model import BranchInfo, Fold, Health, MemoryKey, Seat, Stats, Turn
+from talekeeper.ports import Branch, Commit, Entry, Erase, FoldRecord, Position
+from talekeeper.remembering import Remembering, TurnRef
+from talekeeper.state import COMMON
+from talekeeper.telling import SPOKEN, Draft, Made, Telling
+
+
+class Story(Telling, Remembering):
+    """A story on one of its branches. Get one from `Keeper.story` or `Story.fork`."""
+
+    @property
+    def key(self) -> MemoryKey:
+        return self._hot.shared.key
+
+    @property
+    def branch(self) -> str:
+        """The name of the branch that this story is on."""
+        return self._hot.name
+
+    @property
+    def seats(self) -> tuple[Seat, ...]:
+        return tuple(self._hot.state.seats.values())
+
+    @property
+    def head(self) -> int:
+        """The number of the newest entry, as far as this process has read."""
+        return self._hot.state.seq
+
+    def presence(self) -> Mapping[str, str | None]:
+        """Where each seat that has been placed is now; None for those who left."""
+        return dict(self._hot.state.presence)
+
+    async def reveal(self, turn: TurnRef, to: Sequence[str], *, text: str | None = None, speaker: str = "") -> Turn:
+        """Tells others of an old turn. Who heard the old one never changes: this is a new turn that cites it."""
+        await self._hot.refresh()
+        old = await self._resolve(turn)
+        words = text if text is not None else f"{old.voice}: {old.text}" if old.voice else old.text
+        return await self.append(speaker, words, heard_by=to, kind="said" if speaker else "event", cites=[old.id])
+
+    # -- time travel -----------------------------------------------------------------------------------------------------
+
+    async def rewind(self, to: TurnRef) -> int:
+        """Goes back to just after that turn; 0 is the beginning. What came after stays as a branch of its own (see `branches`)."""
+        hot = self._hot
+        async with hot.lock:
+            await hot.refresh()
+            target = await self._number(to)
+            if target != hot.state.seq:
+                await self._rewind(target)
+            return target
+
+    async def _number(self, turn: TurnRef) -> int:
+        if turn == 0 and not isinstance(turn, bool):
+            return 0
+        if isinstance(turn, int) and not isinstance(turn, bool):
+            if self._hot.path.position(turn) is None:
+                raise UnknownTurn(f"no entry number {turn} on branch {self.branch!r}; it goes from 0 to {self._hot.state.seq}")
+            return turn
+        return (await self._resolve(turn)).seq
+
+    async def _rewind(self, target: int) -> None:
+        shared = self._hot.shared
+        await shared.store.write(Commit(story=shared.record.id, rev=shared.record.rev, touch=True, branches=self._rewound(target)))
+        await shared.reload()
+        await self._hot.refresh()
+
+    def _rewound(self, target: int) -> list[Branch]:
+        """What becomes of the branches when this one goes back: the tail keeps its entries under a new name. The last one is ours."""
+        hot = self._hot
+        branches = hot.shared.record.branches
+        old = branches[hot.path.branch]
+        at = hot.path.position(target)
+        parent = at.branch if at else None
+        if old.at == hot.state.seq:  # nothing of its own to keep: move the branch itself
+            return [Branch(old.id, old.name, parent, target)]
+        taken = {branch.name for branch in branches.values()}
+        kept = next(name for number in range(1, len(taken) + 2) if (name := f"{old.name}~{number}") not in taken)
+        return [Branch(old.id, kept, old.parent, old.at), Branch(max(branches) + 1, old.name, parent, target)]
+
+    async def fork(self, *, at: TurnRef | None = None, name: str | None = None) -> Story:
+        """A new branch from that turn on (by default from now), as a story of its own; this one goes on as it was."""
+        hot, shared = self._hot, self._hot.shared
+        async with hot.lock:
+            await hot.refresh()
+            target = hot.state.seq if at is None else await self._number(at)
+            taken = {branch.name for branch in shared.record.branches.values()}
+            if name is None:
+                name = next(free for number in range(1, len(taken) + 2) if (free := f"fork-{number}") not in taken)
+            elif rim.name(name, "the branch's name") in taken:
+                raise InvalidInput(f"there is a branch {name!r} already")
+            start = hot.path.position(target)
+            branch = Branch(max(shared.record.branches) + 1, name, start.branch if start else None, target)
+            await shared.store.write(Commit(story=shared.record.id, rev=shared.record.rev, touch=True, branches=[branch]))
+            await shared.reload()
+        return await self._keeper.story(self.key, branch=name)
+
+    async def branches(self) -> list[BranchInfo]:
+        """All lines of the story, the oldest first."""
+        shared = self._hot.shared
+        await self._hot.refresh()
+        record = shared.record
+        rows = []
+        for branch in sorted(record.branches.values(), key=lambda branch: branch.id):
+            head = await shared.store.head(record.id, branch.id)
+            parent = record.branches[branch.parent].name if branch.parent is not None else None
+            rows.append(BranchInfo(name=branch.name, parent=parent, forked_at=branch.at, head=head.seq, current=branch.name == self.branch))
+        return rows
+
+    async def switch(self, branch: str) -> Story:
+        """The story on another of its branches, such as one that a rewind left behind."""
+        return await self._keeper.story(self.key, branch=branch)
+
+    async def regenerate(self, text: str, *, voice: str | None = None, mentions: Sequence[str] = (), when: str | None = None) -> Turn:
+        """Replaces the newest turn by another of the same speaker, heard by the same seats; the old one stays as a swipe."""
+        rim.text(text)
+        hot = self._hot
+        async with hot.lock:
+            await hot.refresh()
+            if not hot.state.seq:
+                raise UnknownTurn("the story has no turn yet that could be told again")
+            old = await self._resolve(hot.state.seq)
+            if old.kind not in SPOKEN:
+                raise InvalidInput(f"the newest entry is {old.kind!r}: only what was told can be told again")
+            draft = Draft(
+                old.speaker, text, old.audience, old.location, old.kind, voice or old.voice or None, mentions, when or old.when,  # type: ignore[arg-type]
+            )  # fmt: skip
+            self._check(draft)
+            branches = self._rewound(old.seq - 1)
+            entry = self._entry(draft, old.seq, {})._replace(branch=branches[-1].id)
+            shared = hot.shared
+            await shared.store.write(Commit(story=shared.record.id, rev=shared.record.rev, touch=True, branches=branches, entries=[entry]))
+            await shared.reload()
+            await hot.refresh()
+            self._keeper.appended(hot)
+            return await self._resolve(old.seq)
+
+    async def swipes(self) -> list[Turn]:
+        """The turns that stood, on any branch, where the newest one stands now; that one is the last."""
+        hot = self._hot
+        await hot.refresh()
+        if not hot.state.seq:
+            return []
+        seq, record = hot.state.seq, hot.shared.record
+        before = hot.path.position(seq - 1)
+        found: list[Turn] = []
+        for branch in sorted(record.branches.values(), key=lambda branch: branch.id):
+            parent = Position(branch.parent, branch.at) if branch.parent is not None else None
+            mine = branch.id == (before.branch if before else None) or (branch.at == seq - 1 and parent == before)
+            if mine or (before is None and branch.parent is None):
+                found += [hot.turn(entry) for entry in (await hot.read(positions=[Position(branch.id, seq)])).entries]
+        now = hot.path.position(seq)
+        current = [turn for turn in found if turn.id == (await self._resolve(seq)).id] if now else []
+        return [turn for turn in found if turn.text and turn not in current] + current
+
+    # -- the author's hand -----------------------------------------------------------------------------------------------
+
+    async def edit(self, turn: TurnRef, text: str) -> Turn:
+        """Changes what a turn says, on this branch, for all who heard it; every fold made from it follows. A rewind undoes it."""
+        rim.text(text)
+        target, _ = await self._author("edit", turn, text)
+        return await self.turn(target.id)
+
+    async def pin(self, turn: TurnRef) -> Turn:
+        """Keeps a turn word for word in the context of everyone who heard it, whatever the budget."""
+        return (await self._author("pin", turn, ""))[0]
+
+    async def unpin(self, turn: TurnRef) -> Turn:
+        """Takes a pin back."""
+        return (await self._author("unpin", turn, ""))[0]
+
+    async def _author(self, kind: str, turn: TurnRef, text: str) -> tuple[Turn, Turn]:
+        hot = self._hot
+        async with hot.lock:
+            await hot.refresh()
+            target = await self._resolve(turn)
+            at = await self._find(target.id)
+            assert at is not None
+            extra = {"target": target.id, "at": list(at)}
+
+            def make() -> Made:
+                number = hot.channel_number(target.audience)
+                assert number is not None
+                return [self._event(kind, "", text, None, number, 1, extra)], {}
+
+            return target, (await self._write(make))[0]
+
+    async def override(self, fold: str, text: str) -> Fold:
+        """Puts your own text in the place of a fold, until one of its sources changes. A rewind undoes it."""
+        rim.text(text)
+        hot = self._hot
+        async with hot.lock:
+            await hot.refresh()
+            await self._checkpoint()
+            node = await self._node(fold)
+            seats = await hot.supply(lambda: hot.state.holders(node))
+            if not seats:
+                raise UnknownFold(f"the fold {fold!r} is not part of any seat's memory on branch {self.branch!r}")
+
+            def make() -> Made:
+                channels: dict[int, tuple[str, ...]] = {}
+                number = self._channel(tuple(sorted(seats)), channels)
+                return [self._event("override", "", text, None, number, 1, {"target": fold})], channels
+
+            event = (await self._write(make))[0]
+            made = await self._node(rewritten_key(fold, event.id))
+            return as_fold(made, hot.path, made.sentences or ())
+
+    async def forget(self, turn: TurnRef) -> None:
+        """Removes a turn for good: its text, edits, index entries and every summary made from it, on all branches. There is no undo."""
+        hot = self._hot
+        async with hot.lock:
+            await hot.refresh()
+            at = await self._find(turn.id if isinstance(turn, Turn) else turn) if isinstance(turn, Turn | str) else None
+            target = await self._resolve(turn)
+            at = at or hot.path.position(target.seq)
+            assert at is not None
+            for other in self._keeper.branches_of(self.key):
+                await other.checkpoint()
+            await self._forget(target.id, at)
+
+    async def _forget(self, name: str, at: Position) -> None:
+        hot, shared = self._hot, self._hot.shared
+        await shared.reload()
+        found = await hot.read(positions=[at], targeting=[name], all_folds=True)
+        tainted = _made_from(name, found.folds)
+        authored = (await hot.read(targeting=tainted)).entries if tainted else ()
+        entries = [entry for entry in (*found.entries, *authored) if entry.text]
+        erase = Erase(
+            entries=[_blank(entry) for entry in entries], folds=tainted, snapshots=any((entry.extra or {}).get("mentions") for entry in entries),
+            index={entry.position: ranking.index_terms(entry.text, entry.voice) for entry in entries},
+        )  # fmt: skip
+        kept = [_redact(record, name) for record in found.folds if record.key in set(tainted)]
+        await shared.store.write(Commit(story=shared.record.id, rev=shared.record.rev, touch=True, erase=erase, folds=kept))
+        await shared.reload()
+        self._keeper.drop(self.key)
+        await hot.refresh()
+
+    # -- upkeep ----------------------------------------------------------------------------------------------------------
+
+    async def settle(self) -> None:
+        """Waits until everything derived is stored and no fold waits for a model (or the model is given up for now: see `health`)."""
+        await self._hot.refresh()
+        await self._keeper.folder(self._hot).settle()
+        await self._checkpoint()
+
+    async def _checkpoint(self) -> None:
+        await self._hot.checkpoint()
+
+    async def health(self) -> Health:
+        """How the summarizer of this story is doing, and how many folds wait for it."""
+        await self._hot.refresh()
+        folder = self._keeper.folder(self._hot)
+        return dataclasses.replace(folder.health, pending=len(await folder.pending(most=64)))
+
+    async def stats(self) -> Stats:
+        """What the story holds on this branch, and what it has cost in all."""
+        hot = self._hot
+        await hot.refresh()
+        await hot.shared.reload()
+        await hot.refresh()
+        state, record = hot.state, hot.shared.record
+        return Stats(
+            turns=state.turns, tokens=state.tokens, sessions=state.sessions, branches=len(record.branches), channels=len(record.channels),
+            seats={seat: {"turns": view.turns, "tokens": view.tokens} for seat, view in state.views.items() if seat != COMMON},
+            folds=state.folds_made, folds_shared=state.folds_shared, model_calls=record.spending.calls,
+            model_tokens_in=record.spending.tokens_in, model_tokens_out=record.spending.tokens_out, model_failures=record.spending.failures,
+        )  # fmt: skip
+
+
+def _made_from(turn: str, records: Iterable[FoldRecord]) -> list[str]:
+    """The keys of all folds that a turn went into."""
+    ordered = sorted(records, key=lambda record: record.shape["level"])
+    tainted: dict[str, None] = {}
+    for record in ordered:
+        if any(ref[2] == turn for ref in record.shape.get("refs", ())) or any(child in tainted for child in record.shape.get("children", ())):
+            tainted[record.key] = None
+    return list(tainted)
+
+
+def _redact(record: FoldRecord, turn: str) -> FoldRecord:
+    """The fold without what came from a turn. Names it may have known of go as well."""
+    sentences = [sentence for sentence in unpack_sentences(record.sentences) if turn not in sentence.sources]
+    shape = {name: value for name, value in record.shape.items() if name != "known"}
+    return FoldRecord(record.key, shape, pack_sentences(sentences))
+
+
+def _blank(entry: Entry) -> Entry:
+    """What is left of a forgotten entry: its place, its size and who heard it."""
+    extra = {name: value for name, value in (entry.extra or {}).items() if name in ("target", "at")}
+    return entry._replace(text="", extra={**extra, "forgotten": len(entry.text)})

@@ -1,0 +1,628 @@
+"""Folds without a model: the sentences of a run of turns that a careful game master would write down.
+
+Every sentence gets a worth: what happens in it (promises, deaths, gifts, secrets …), whom and what it names, what it counts.
+Chatter, dice and table talk have none. Then sentences are taken while they fit, the best for their length first; one counts
+less when its turn (or its stretch of the story) is told already, and more when it names someone new. The text is what was
+said: nothing is made up, only attributed (`Rogue: "I swear it."`), and a "He" after a sentence about Voss becomes "[Voss]".
+
+Pure and deterministic: the same turns give the same fold, for ever.
+"""
+
+from __future__ import annotations
+
+import heapq
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from functools import lru_cache, reduce
+from operator import or_
+
+from talekeeper.model import Sentence, Turn
+from talekeeper.summarize.names import (
+    CONTENT,
+    DIGIT,
+    MARK,
+    NUMBER,
+    PERSON,
+    SAY,
+    SMALL,
+    STOP,
+    TIME,
+    Name,
+    Word,
+    is_cjk,
+    known_terms,
+    language,
+    languages,
+    marks_of,
+    names_in,
+    names_in_cjk,
+    normalise,
+    numbers_in_cjk,
+    phrases_in,
+    read,
+    read_cjk,
+    runs_in,
+    sure_names,
+    terms_in,
+)
+from talekeeper.tokens import estimate_tokens
+
+# --- sentences -------------------------------------------------------------------------------------------------------
+
+_BOUNDARY = re.compile(r"[.!?…。！？\n][.!?…。！？]*(?:\s?»(?=\s|$)|[\"'”’)\]*_」』）》])*\s*")
+_CLAUSE = re.compile(r"(?<=[,;:])\s+|(?<=[，、；：])|\s+(?=(?:and|but|then|so|und|aber|dann|et|mais|puis|y|pero|luego|и|но|потом)\s)")
+_DOTTED = frozenset(
+    "mr mrs ms dr st prof capt sgt lt gen col sr sra srta jr ft mt vs etc cf no nr hr fr bzw ca usw inkl evtl ggf vgl mme mlle mgr m "
+    "г ул т.д т.п т.е т.к".split()
+)  # fmt: skip
+_MONTHS = frozenset("Januar Februar März April Mai Juni Juli August September Oktober November Dezember".split())
+_CJK_TAG = re.compile(r"[^。！？…\n「『“]{0,8}(?:说|道|问|喊|答|と[言叫答尋囁])")
+_FIRST_WORD = re.compile(r"\w+")
+LONGEST = 60
+"""Words that a sentence may have before it is cut at its clauses."""
+
+
+def split_sentences(text: str) -> list[str]:
+    """The sentences of a text, each with its closing marks; overlong ones in clauses."""
+    sentences: list[str] = []
+    start = 0
+    for match in _BOUNDARY.finditer(text):
+        end = match.end()
+        if end < len(text) and not _is_boundary(text, start, match):
+            continue
+        sentence = text[start:end].strip()
+        start = end
+        if len(sentence) > LONGEST or "\n" in sentence:
+            sentences += _clauses(sentence)
+        elif sentence:
+            sentences.append(sentence)
+    if start < len(text) and (rest := text[start:].strip()):
+        sentences += _clauses(rest)
+    return sentences
+
+
+def _is_boundary(text: str, start: int, match: re.Match[str]) -> bool:
+    """Whether a mark ends a sentence: a blank and no small letter follow, and it is no dot of a short form."""
+    mark, follows = match[0], text[match.end()]
+    if mark[0] in "。！？":
+        return mark[-1] not in "」』”" or not _CJK_TAG.match(text, match.end())
+    if not mark[-1].isspace():
+        return mark[0] == "…" and mark[-1] in "」』"
+    if follows.islower():
+        return mark.count("\n") > 1
+    if mark[0] != "." or mark[1] == ".":
+        return True
+    at = match.start()
+    before = text[max(start, at - 12) : at].split()
+    word = before[-1].lstrip("\"'“„‘«([") if before else ""
+    if word.isdigit():
+        following = _FIRST_WORD.match(text, match.end())
+        return not (len(word) < 3 and (start + len(word) == at or (following and following[0] in _MONTHS)))
+    return not (word.lower() in _DOTTED or "." in word or (len(word) == 1 and word.isupper() and word != "I"))
+
+
+def _clauses(sentence: str) -> list[str]:
+    """A sentence, cut in pieces of 12 to 30 words if it is longer than anyone would quote."""
+    if _size(sentence) <= LONGEST:
+        return [" ".join(sentence.split()) if "\n" in sentence else sentence]
+    pieces: list[str] = []
+    for clause in _CLAUSE.split(sentence):
+        clause = clause.strip()
+        if pieces and _size(pieces[-1]) < 12 and _size(pieces[-1]) + _size(clause) <= 30:
+            pieces[-1] += ("" if is_cjk(language(clause)) else " ") + clause
+        elif clause:
+            pieces += _hard_cut(clause)
+    return pieces
+
+
+def _size(text: str) -> int:
+    """Words; two signs of a script without blanks count as one."""
+    words = text.split()
+    return len(words) if text.isascii() or len(text) < 12 * len(words) else len(text) // 2
+
+
+def _hard_cut(clause: str) -> list[str]:
+    if _size(clause) <= 30:
+        return [clause]
+    words = clause.split()
+    if len(clause) < 12 * len(words):
+        return [" ".join(words[at : at + 20]) for at in range(0, len(words), 20)]
+    return [clause[at : at + 40].strip() for at in range(0, len(clause), 40) if clause[at : at + 40].strip()]
+
+
+# --- worth -----------------------------------------------------------------------------------------------------------
+
+_EVENTS = {
+    "promise": 4.0, "death": 4.0, "betray": 3.0, "reveal": 2.5, "quest": 2.5, "threat": 2.5, "outcome": 2.0, "decide": 2.0, "gain": 2.0, "travel": 1.0,
+}  # fmt: skip
+_ABOUT = {"thing": 1.2, "money": 1.2, "number": 0.8, "digit": 1.0, "person": 0.6, "place": 0.6, "time": 0.5}
+_CUES = reduce(or_, (MARK[name] for name in _EVENTS))
+_WEIGHED = reduce(or_, (MARK[name] for name in _ABOUT), _CUES)
+_OFFER = MARK["gain"] | MARK["quest"] | MARK["promise"] | MARK["decide"]
+_ORDER = MARK["gain"] | MARK["quest"] | MARK["death"]
+_GAIN, _GOODS = MARK["gain"], MARK["thing"] | MARK["money"] | NUMBER | DIGIT
+_BOND = MARK["promise"] | MARK["decide"] | MARK["threat"]
+_DEATH, _MONEY = MARK["death"], MARK["money"]
+_FIRST, _SECOND, _PRONOUN, _SUBJECT = MARK["first"], MARK["second"], MARK["pronoun"], MARK["subject"]
+_DICE, _ROLL, _TABLE, _CHATTER = MARK["dice"], MARK["roll"], MARK["table"], MARK["chatter"]
+_DICE_TALK = re.compile(
+    r"\b\d*[dwкд]\d{1,3}\b|\d\s*(?:\+|plus|minus|más|mas|плюс|加|足す|プラス)\s*\d|\bto hit\b|\bnat(?:ural)?[ -]?(?:20|1|twenty|one)\b"
+    r"|\b(?:i|i've|we|ich habe|j'ai|he sacado|у меня|выпало)\s+(?:(?:got|get|rolled|have|fait|gewürfelt|saqué|eine?)\s+)*(?:an?\s+|un\s+)?\d+\b(?!\s+[a-zà-ÿа-я])"
+    r"|\b(?:that's|it's|that is|does|das ist|das sind|ça fait|eso es|это)\s+(?:an?\s+|eine\s+|un\s+)?\d+\b(?!\s+[a-zà-ÿа-я]{4})",
+    re.I,
+)  # fmt: skip
+_DETAIL, _PRAISE, _BASE = 0.3, 0.3, 25.0
+_PLAIN, _IDLE_TALK, _TABLE_TALK = 0, 1, 2
+
+
+@dataclass(slots=True)
+class _Draft:
+    """A sentence that may go into a fold: `body` as it was said, `text` as it would stand there, said by `voice`."""
+
+    body: str
+    lang: str
+    sources: tuple[str, ...] = ()
+    stretch: int = 0
+    worth: float = 0.0
+    estimated: bool = False
+    outside: str | None = None  # what is not in quotes, if something is
+    voice: str = ""
+    text: str = ""
+    words: Sequence[Word] = ()
+    runs: Sequence[list[int]] = ()
+    names: Sequence[Name] = ()
+    keys: Sequence[str] = ()
+    marks: int = 0
+    rank: int = _PLAIN
+
+
+@lru_cache(maxsize=1 << 12)
+def _weight(marks: int) -> float:
+    """What happens, the foremost thing in full and the rest by half; what it is about, up to a point; a vow or a bargain above all.
+
+    To give or take is an event where there is something to have.
+    """
+    events = sorted((weight for name, weight in _EVENTS.items() if marks & MARK[name]), reverse=True)
+    if marks & _GAIN and not marks & _GOODS:
+        events.remove(_EVENTS["gain"])
+    about = min(2.0, sum(weight for name, weight in _ABOUT.items() if marks & MARK[name]))
+    vow = 2.0 if marks & MARK["promise"] and marks & _FIRST else 0.0
+    bargain = 3.0 if marks & _OFFER and marks & _MONEY and marks & (DIGIT | NUMBER) else 0.0
+    return sum(events[:1]) + 0.5 * sum(events[1:3]) + about + bargain + vow
+
+
+def _read(text: str, lang: str) -> list[Word]:
+    return read_cjk(text, lang) if is_cjk(lang) else read(text, lang)
+
+
+def _judge(drafts: list[_Draft], known: Collection[str], voices: Collection[str]) -> None:
+    """Gives each draft its rank, its names and its worth, in the light of all of them."""
+    speakers = {norm for voice in voices for piece in voice.split() if (norm := normalise(piece))}
+    sure = set(speakers)
+    for draft in drafts:
+        draft.words = _read(draft.body, draft.lang)
+        if not is_cjk(draft.lang):
+            draft.runs = runs_in(draft.words)
+            if draft.runs and draft.lang != "de":
+                sure.update(sure_names(draft.words, draft.runs))
+    whole = " ".join([draft.body for draft in drafts])
+    registry = known_terms(known, whole)
+    spoken = {lang: phrases_in(whole, lang) for lang in {draft.lang: None for draft in drafts}}
+    met: set[str] = set()
+    for draft in drafts:
+        _mark(draft, sure, voices)
+        for phrase, mark in spoken[draft.lang]:
+            draft.marks |= mark if phrase in draft.body else 0
+        familiar = terms_in(draft.body, draft.words, registry) if registry else ()
+        if familiar:
+            draft.keys = [*draft.keys, *(term for term in map(str.lower, familiar) if not any(key in term for key in draft.keys))]
+        draft.rank = _rank(draft, speakers)
+        if draft.rank == _PLAIN:
+            marks = draft.marks
+            draft.worth += _weight(marks & (_WEIGHED | _FIRST)) + _form(draft) + min(3, len(familiar))
+            if draft.keys:
+                new = [key for key in draft.keys if key not in met]
+                draft.worth += 0.5 * min(3, len(draft.keys)) + 0.5 * min(2, len(new)) + (1.5 if marks & _DEATH else 0.8 if marks & SAY else 0.0)
+                met.update(new)
+
+
+def _mark(draft: _Draft, sure: Collection[str], voices: Collection[str]) -> None:
+    """Notes the names and marks of a draft. A word within a name is no cue: nobody drowned in "the Drowned Rat"."""
+    words = draft.words
+    marks = [word[0] for word in words]
+    if is_cjk(draft.lang):
+        draft.names = [Name(name, [], name) for name in names_in_cjk(draft.body, draft.lang)]
+        draft.keys = [name.key for name in draft.names] + [voice for voice in voices if voice in draft.body]
+        marks.append(NUMBER if numbers_in_cjk(draft.body) else 0)
+    elif draft.runs:
+        draft.names = names_in(words, draft.runs, draft.lang, sure)
+        draft.keys = [name.key for name in draft.names]
+        for name in draft.names:
+            for at in name.places:
+                marks[at] &= ~_CUES
+    draft.marks = reduce(or_, marks, 0)
+
+
+def _rank(draft: _Draft, voices: Collection[str]) -> int:
+    """Whether a sentence tells something, or is chatter, or is about dice and the table."""
+    words, marks = draft.words, draft.marks
+    if marks & (_DICE | _TABLE):
+        return _TABLE_TALK
+    if marks & (_ROLL | DIGIT):
+        rolls = sum(1 for word in words if word.marks & _ROLL)
+        if rolls > 1 or (rolls and marks & (DIGIT | NUMBER) and not marks & _DEATH) or _DICE_TALK.search(draft.body):
+            return _TABLE_TALK
+    if is_cjk(draft.lang):
+        idle = sum(len(word.norm) for word in words if word.marks & _CHATTER)
+        return _IDLE_TALK if idle * 2 >= len(draft.body.strip("。！？…「」“”，、 ")) else _PLAIN
+    if marks & _WEIGHED & ~(PERSON | NUMBER | TIME) or any(name.key not in voices for name in draft.names):
+        return _PLAIN
+    if marks & _CHATTER and sum(1 for word in words if word.marks & _CHATTER) * 2 >= len(words):
+        return _IDLE_TALK
+    return _PLAIN if marks & CONTENT else _IDLE_TALK
+
+
+def tells(sentence: str, lang: str) -> bool:
+    """Whether a sentence tells something of a story: it is neither chatter nor talk of dice and the table."""
+    draft = _Draft(sentence, lang)
+    _judge([draft], (), ())
+    return draft.rank == _PLAIN
+
+
+def _form(draft: _Draft) -> float:
+    """What the shape of a sentence does to its worth: an order; a question, a stump, a pronoun in the place of a name."""
+    words, text = draft.words, draft.body
+    worth = 1.0 if text[0] in _OPENING and any(word.marks & _ORDER for word in words[:2]) else 0.0
+    if text[-1] in "?？" or text[-2:-1] in ("?", "？"):
+        worth -= 1.5
+    if is_cjk(draft.lang):
+        worth += _DETAIL * min(14, len(text) / 3)
+        return worth - (1.0 if len(text) < 7 else 0.0) - (0.8 if not draft.keys and draft.marks & _PRONOUN else 0.0)
+    worth += _DETAIL * min(14, len([word for word in words if word[0] & CONTENT]))
+    if draft.marks & _CHATTER:
+        worth -= _PRAISE * sum(1 for word in words if word[0] & _CHATTER and not word[0] & SMALL)
+    if len(words) < 4:
+        worth -= 2.5
+    if not draft.keys and words and words[0].marks & _PRONOUN:
+        return worth - 1.2
+    return worth - (0.6 if any(word.marks & _PRONOUN for word in words[1:3]) else 0.0)
+
+
+# --- choice ----------------------------------------------------------------------------------------------------------
+
+_ENOUGH = 1.5
+"""What a sentence must be worth to be taken once the fold is half full."""
+_FILLER = 3.0
+"""What any sentence is worth: some sentences are better than one only by what they have above that."""
+
+
+def _choose(drafts: list[_Draft], limit: int, fade: float) -> tuple[Sentence, ...]:
+    """The best drafts that fit together, in their order; never none, if there is a draft at all."""
+    if not drafts:
+        return ()
+    chosen = _take(drafts, limit, fade)
+    best = min(range(len(drafts)), key=lambda at: (drafts[at].rank, -drafts[at].worth, at))
+    if not chosen or (best not in chosen and sum(drafts[at].worth for at in chosen) < drafts[best].worth / 2):
+        return (Sentence(_clip(drafts[best].text, limit), drafts[best].sources, drafts[best].estimated),)
+    while len(chosen) > 1 and estimate_tokens(" ".join(drafts[at].text for at in sorted(chosen))) > limit:
+        chosen.pop()
+    return tuple(Sentence(drafts[at].text, drafts[at].sources, drafts[at].estimated) for at in sorted(chosen))
+
+
+def _take(drafts: list[_Draft], limit: int, fade: float) -> list[int]:
+    """Places of drafts that fit together, in the order they were taken: worth for length, new names more, told stretches less."""
+    told: dict[int, float] = {}
+    covered: set[str] = set()
+    said: set[str] = set()
+
+    def value(draft: _Draft) -> float:
+        worth = draft.worth * told.get(draft.stretch, 1.0)
+        if draft.keys:
+            worth += 0.6 * min(3, sum(1 for key in draft.keys if key not in covered))
+        return worth / (_BASE + (1.3 * len(draft.text) if is_cjk(draft.lang) else len(draft.text) / 4))  # a short sentence is not all that cheap
+
+    heap = [(-value(draft), at) for at, draft in enumerate(drafts) if draft.rank == _PLAIN and draft.worth > -1]
+    heapq.heapify(heap)
+    costs: dict[int, int] = {}
+    spare: list[int] = []
+    used = 0
+    while heap:
+        at = heap[0][1]
+        draft = drafts[at]
+        now = -value(draft)
+        if len(heap) > 1 and now > min(heap[1:3])[0]:  # others have overtaken it since it was last valued
+            heapq.heapreplace(heap, (now, at))
+            continue
+        heapq.heappop(heap)
+        if draft.worth < _ENOUGH and used * 2 > limit:
+            continue
+        cost = estimate_tokens(draft.text)
+        if used + cost > limit:
+            spare.append(at)
+            continue
+        key = _key(draft)
+        if key not in said:
+            said.add(key)
+            costs[at] = cost
+            used += cost
+            told[draft.stretch] = told.get(draft.stretch, 1.0) * fade
+            covered.update(draft.keys)
+    spare = [at for at in spare if drafts[at].worth >= _ENOUGH and _key(drafts[at]) not in said]
+    if spare:
+        _exchange(drafts, costs, spare, limit)
+    return list(costs)
+
+
+def _key(draft: _Draft) -> str:
+    """What two drafts have in common that say the same."""
+    said = draft.body if is_cjk(draft.lang) else " ".join([word.norm for word in draft.words])
+    return f"{draft.voice}: {said}"
+
+
+def _exchange(drafts: list[_Draft], costs: dict[int, int], spare: list[int], limit: int) -> None:
+    """Makes better use of the room: one draft for some that fit in its place, or up to three for one that is worth more."""
+    prices = {at: estimate_tokens(drafts[at].text) for at in spare}
+    spare.sort(key=lambda at: (-drafts[at].worth, at))
+    room = limit - sum(costs.values())
+    for out in sorted(costs, key=lambda at: (drafts[at].worth, at)):
+        left, into = room + costs[out], []
+        for at in spare:
+            if at not in costs and prices[at] <= left:
+                into.append(at)
+                left -= prices[at]
+        if into and sum(drafts[at].worth - _FILLER for at in into) > drafts[out].worth - _FILLER + 0.3:
+            del costs[out]
+            costs.update((at, prices[at]) for at in into)
+            room = left
+    for at in spare:
+        left, gone = room - prices[at], []
+        for out in sorted(costs, key=lambda at: (drafts[at].worth, at))[:3]:
+            if left < 0:
+                gone.append(out)
+                left += costs[out]
+        lost = sum(drafts[out].worth - _FILLER for out in gone) + 0.3
+        if at not in costs and left >= 0 and (not gone or lost < drafts[at].worth - _FILLER):
+            for out in gone:
+                del costs[out]
+            costs[at] = prices[at]
+            room = left
+
+
+def _clip(text: str, limit: int) -> str:
+    """The longest beginning of a text that fits, cut between words (signs, where there are no blanks), with an ellipsis."""
+    if estimate_tokens(text) <= limit:
+        return text
+    ends = [match.end() for match in re.finditer(r"\S+", text)]
+    if len(ends) * 20 < len(text):
+        ends = list(range(1, len(text) + 1))
+    return _longest(text, ends, limit) or _longest(text, range(1, ends[0] + 1), limit) or ("…" if estimate_tokens("…") <= limit else text[:1])
+
+
+def _longest(text: str, ends: Sequence[int], limit: int) -> str:
+    low, high, best = 0, len(ends) - 1, ""
+    while low <= high:
+        middle = (low + high) // 2
+        stump = text[: ends[middle]].rstrip(" ,;:.…-–—，、；：。") + "…"
+        if estimate_tokens(stump) <= limit:
+            low, best = middle + 1, stump
+        else:
+            high = middle - 1
+    return best
+
+
+# --- speech ----------------------------------------------------------------------------------------------------------
+
+_NARRATORS = frozenset(
+    ("dm", "gm", "narrator", "game master", "gamemaster", "dungeon master", "storyteller", "keeper", "spielleiter", "spielleiterin", "erzähler", "sl",
+     "mj", "narrateur", "maître du jeu", "maître de jeu", "narrador", "narradora", "dj", "director de juego", "мастер", "рассказчик", "ведущий",
+     "主持人", "旁白", "城主", "说书人", "ナレーター", "語り手", "ゲームマスター")
+)  # fmt: skip
+_TOLD_BARE = frozenset({"event", "note", "session", "enter", "leave"})
+_QUOTES = {"de": ("„", "“"), "fr": ("« ", " »"), "ru": ("«", "»"), "es": ("«", "»"), "zh": ("“", "”"), "ja": ("「", "」")}
+_MARKS = re.compile(r"[\"“”„«»「」『』]")
+_PARTNER = {"“": "”", "„": "“", "«": "»", "「": "」", "『": "』", '"': '"'}
+_OPENING = "".join(_PARTNER)
+_ASIDE = re.compile(
+    r"\s*[(\[（][^()\[\]（）]{0,60}?(?:\b(?:\d*[dwкд]\d+|dc|ac|hp|ooc|roll\w*|nat(?:ural)?\s?\d+|crit\w*|würf\w*|wurf|tirada|jet|броск?\w*)\b|骰|检定|ダイス|判定|出目)"
+    r"[^()\[\]（）]{0,60}[)\]）]",
+    re.I,
+)  # fmt: skip
+_SPEAKER = re.compile(r"(\[[^\]\n]{1,60}\]|[^\s:：,;\"“„«「]{1,30}(?: [^\s:：,;\"“„«「]{1,30}){0,3}) ?[:：] ?(?=[\"“„«「『*])")
+_GENDER = {word: gender for gender, words in (("m", "he his him er ihm ihn él он его ему 他 彼"), ("f", "she her hers elle ella она ее ей 她 彼女"))
+           for word in words.split()}  # fmt: skip
+_TITLES = {word: gender for gender, words in (
+    ("m", "lord king prince duke baron count father brother sir uncle mr herr könig vater bruder roi prince père frère rey padre hermano señor don лорд отец"),
+    ("f", "lady queen princess duchess baroness countess mother sister dame aunt mrs miss frau königin mutter schwester reine princesse mère sœur reina "
+          "princesa madre hermana señora doña леди мать"),
+) for word in words.split()}  # fmt: skip
+
+
+def _still_open(text: str, inside: bool) -> bool:
+    for mark in _MARKS.findall(text):
+        inside = not inside if mark in "\"“" else mark in "„«「『"
+    return inside
+
+
+def _outside(text: str, inside: bool) -> str:
+    """What of a sentence is not within quotes."""
+    parts: list[str] = []
+    at = 0
+    for match in _MARKS.finditer(text):
+        if not inside:
+            parts.append(text[at : match.start()])
+        inside = _still_open(match[0], inside)
+        at = match.end()
+    if not inside:
+        parts.append(text[at:])
+    return " ".join(parts).strip(" ,.;:!?…—–-，。、：")
+
+
+def _drafts_of(text: str, lang: str) -> list[_Draft]:
+    """The sentences of a turn's text; quotations over several sentences get their marks back, and their speaker."""
+    sentences = split_sentences(text)
+    drafts: list[_Draft] = []
+    if not _MARKS.search(text):
+        for sentence in sentences:
+            drafts.append(_Draft(sentence, lang))
+            _join_stump(drafts)
+        return drafts
+    inside, opening = False, '"'
+    for sentence in sentences:
+        outside, was = _outside(sentence, inside), inside
+        inside = _still_open(sentence, inside)
+        whole = f"{opening}{sentence}" if was else sentence
+        if inside:
+            opening = next((mark for mark in reversed(_MARKS.findall(sentence)) if mark in _PARTNER), opening)
+            whole += _PARTNER[opening]
+        if drafts and drafts[-1].outside == "" and whole == sentence and _is_tag(sentence, lang):
+            drafts[-1] = _Draft(f"{drafts[-1].body} {sentence}", lang, outside=outside)
+        else:
+            drafts.append(_Draft(whole, lang, outside=outside if _MARKS.search(whole) else None))
+            _join_stump(drafts)
+    _find_tellers(drafts)
+    return drafts
+
+
+def _join_stump(drafts: list[_Draft]) -> None:
+    """Puts the last draft to the one before it, if it is no more than an "I promise.": to what, stands there."""
+    if len(drafts) < 2 or len(drafts[-1].body) > 24 or len(drafts[-2].body) > 160:
+        return
+    before, stump = drafts[-2:]
+    if marks_of(stump.body, _read(stump.body, stump.lang), stump.lang) & _BOND:
+        outside = None if before.outside is None and stump.outside is None else f"{before.outside or ''}{stump.outside or ''}"
+        drafts[-2:] = [_Draft(f"{before.body}{'' if is_cjk(before.lang) else ' '}{stump.body}", before.lang, outside=outside)]
+
+
+def _is_tag(sentence: str, lang: str) -> bool:
+    """Whether a sentence says who spoke the quotation before it: `"Stop!" Voss shouts.`"""
+    return not _MARKS.search(sentence) and len(sentence.split()) < 7 and any(word.marks & SAY for word in read(sentence, lang))
+
+
+def _find_tellers(drafts: list[_Draft]) -> None:
+    """Names whoever speaks a bare quotation: by its tag, or by the sentence before it in the same turn, or the one after."""
+    voice = ""
+    for at, draft in enumerate(drafts):
+        if draft.outside is None:
+            voice = _doer(draft)
+        elif draft.outside:
+            voice = _doer(draft) or voice
+        else:
+            draft.voice = voice = voice or next((_doer(later) for later in drafts[at + 1 : at + 3] if later.outside != ""), "")
+
+
+def _doer(draft: _Draft) -> str:
+    """The name with which a sentence begins, quotes apart; where it has quotes, the only name beside them."""
+    text = draft.body if draft.outside is None else draft.outside
+    if is_cjk(draft.lang):
+        doer = _Draft(text, draft.lang, names=[Name(name, [], name) for name in names_in_cjk(text, draft.lang)])
+    else:
+        words = read(text, draft.lang)
+        doer = _Draft(text, draft.lang, words=words, names=names_in(words, runs_in(words), draft.lang))
+    return _subject(doer) or (doer.names[0].text if draft.outside is not None and len(doer.names) == 1 else "")
+
+
+def _subject(draft: _Draft) -> str:
+    """The name with which a sentence begins, or the only one in it that has a title."""
+    if not draft.names:
+        return ""
+    first = draft.names[0]
+    if is_cjk(draft.lang):
+        return first.text if draft.body.startswith(first.text) else ""
+    if first.places[0] == 0 or (first.places[0] == 1 and draft.words[0].marks & STOP):
+        return first.text
+    titled = [name.text for name in draft.names if _has_title(draft.words, name)]
+    return titled[0] if len(titled) == 1 else ""
+
+
+def _has_title(words: Sequence[Word], name: Name) -> bool:
+    return bool((words[name.places[0]].marks | words[name.places[0] - 1].marks) & PERSON)
+
+
+def _is_narrator(turn: Turn) -> bool:
+    return turn.kind in _TOLD_BARE or turn.voice.casefold() in _NARRATORS or turn.speaker.casefold() in _NARRATORS
+
+
+def _attribute(draft: _Draft, voice: str) -> None:
+    """`Rogue: "I promise."`; an emote, or what has quotes of its own, gets no quotes."""
+    draft.voice = voice
+    colon = "：" if is_cjk(draft.lang) else " : " if draft.lang == "fr" else ": "
+    if draft.text[0] != "*" and not _MARKS.search(draft.text):
+        opening, closing = _QUOTES.get(draft.lang, ('"', '"'))
+        draft.text = f"{opening}{draft.text}{closing}"
+    draft.text = f"{voice}{colon}{draft.text}"
+
+
+def _tell(drafts: list[_Draft], turns: Sequence[Turn]) -> None:
+    """Gives each draft the text with which it would stand in the fold."""
+    narrators = [_is_narrator(turn) for turn in turns]
+    subject = gender = ""
+    for draft in drafts:
+        turn, lead = turns[draft.stretch], draft.words[0] if draft.words else None
+        draft.text = _ended(draft.body, draft.lang)
+        if not narrators[draft.stretch]:
+            own = draft.text[: len(turn.voice) + 12] if draft.outside is None else draft.outside
+            if turn.voice and turn.voice.lower() not in own.lower():
+                _attribute(draft, turn.voice)
+        elif draft.outside == "":
+            _attribute(draft, draft.voice or (f"[{subject}]" if subject else turn.voice))
+        elif draft.outside is None and draft.marks & _FIRST and turn.kind not in _TOLD_BARE and not is_cjk(draft.lang):
+            _attribute(draft, turn.voice)
+        elif lead and lead.marks & _SUBJECT and draft.text.startswith(lead.plain):
+            his = _GENDER.get(lead.norm, "")
+            if subject and gender in ("", his):
+                draft.text, gender = f"[{subject}]{draft.text[len(lead.plain) :]}", his
+            else:
+                subject = ""
+        elif lead and draft.outside is None and not lead.marks & (_PRONOUN | _SECOND):
+            subject = "" if draft.marks & _DEATH else _subject(draft)
+            gender = _gender_of(subject, draft.words) if subject else ""
+
+
+def _gender_of(subject: str, words: Sequence[Word]) -> str:
+    """By a title, else by the pronouns of the sentence; "" if nothing tells."""
+    by_title = next((_TITLES[word] for word in subject.lower().split() if word in _TITLES), "")
+    return by_title or next((_GENDER[word.norm] for word in words if word.norm in _GENDER), "")
+
+
+def _ended(text: str, lang: str) -> str:
+    """The text with a full stop, if it ends in a letter or a comma."""
+    if text[-1] in " ,;，、；":
+        text = text.rstrip(" ,;，、；") or text
+    return text + ("。" if is_cjk(lang) else ".") if text[-1].isalnum() else text
+
+
+# --- the two doors ---------------------------------------------------------------------------------------------------
+
+
+def condense(turns: Sequence[Turn], *, limit: int, known: Collection[str] = ()) -> tuple[Sentence, ...]:
+    """The sentences of some turns that matter most, in order, within `limit` tokens; each cites its turn.
+
+    Never empty if a turn has text: a sentence that alone is too long is clipped. `known` are names and things that the
+    story has on its books.
+    """
+    drafts: list[_Draft] = []
+    for stretch, (turn, lang) in enumerate(zip(turns, languages([turn.text for turn in turns]), strict=True)):
+        text = turn.text
+        if "(" in text or "[" in text or "（" in text:
+            text = _ASIDE.sub("", text).strip() or text
+        for draft in _drafts_of(text, lang):
+            draft.sources, draft.stretch = (turn.id,), stretch
+            if turn.kind == "event" or turn.kind == "note":
+                draft.worth = 1.0
+            drafts.append(draft)
+    _judge(drafts, known, dict.fromkeys(turn.voice for turn in turns if turn.voice and not _is_narrator(turn)))
+    _tell(drafts, turns)
+    return _choose(drafts, limit, fade=0.8)
+
+
+def merge(sentences: Sequence[Sentence], *, limit: int, known: Collection[str] = ()) -> tuple[Sentence, ...]:
+    """The sentences of smaller folds that matter most, in order, spread over the whole run, within `limit` tokens."""
+    told = [sentence for sentence in sentences if sentence.text and not sentence.text.isspace()]
+    drafts: list[_Draft] = []
+    for at, (sentence, lang) in enumerate(zip(told, languages([sentence.text for sentence in told]), strict=True)):
+        speaker = _SPEAKER.match(sentence.text)
+        voice, body = (speaker[1], sentence.text[speaker.end() :]) if speaker else ("", sentence.text)
+        drafts.append(_Draft(body, lang, sentence.sources, at * 8 // len(told), 0.0, sentence.estimated, None, voice, sentence.text))
+    _judge(drafts, known, ())
+    return _choose(drafts, limit, fade=0.6)

@@ -1,0 +1,348 @@
+"""Whether a model's summary can stand for its turns: what must survive, what is missing, and what is no summary at all.
+
+Pure: texts in, texts out. Ranked and capped, so that names and numbers never crowd out the telling: at most 30% of a fold.
+The checks know words, not meaning, and give the benefit of the doubt: a paraphrase, a short answer or a translation passes; an
+apology, an error page or noise does not.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+
+from talekeeper.summarize.extractive import split_sentences, tells
+from talekeeper.summarize.names import (
+    CAPITAL,
+    CJK,
+    MARK,
+    PERSON,
+    STOP,
+    Term,
+    Word,
+    find_numbers,
+    is_cjk,
+    known_terms,
+    language,
+    languages,
+    marks_of,
+    names_in,
+    names_in_cjk,
+    read,
+    read_cjk,
+    runs_in,
+    sure_names,
+    terms_in,
+)
+from talekeeper.tokens import estimate_tokens
+
+SHARE = 0.3
+"""How much of a fold what must survive may fill."""
+
+_BOND = MARK["promise"] | MARK["quest"] | MARK["threat"] | MARK["death"] | MARK["decide"] | MARK["reveal"] | MARK["betray"]
+_COUNTED = _BOND | MARK["gain"] | MARK["money"] | MARK["time"]
+
+# --- what must survive -----------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Find:
+    """Something worth keeping: how it is called, where it was first found, in which sources, and what for."""
+
+    text: str
+    order: int
+    sources: set[int]
+    known: bool = False
+    number: bool = False
+    bound: bool = False
+
+    @property
+    def importance(self) -> float:
+        return 3.0 * self.known + 2.0 * self.bound + min(4, len(self.sources)) + 0.5 * self.number
+
+
+def must_survive(sources: Sequence[str], known: Collection[str], *, limit: int) -> tuple[str, ...]:
+    """What a summary of the sources has to name, the most important first: together at most 30% of `limit` tokens.
+
+    Known terms that occur; names that occur in two sources or in a promise, a quest, a death; numbers that count something.
+    """
+    finds: dict[str, _Find] = {}
+    registry = known_terms(known, "\n".join(sources))
+    for at, (source, lang) in enumerate(zip(sources, languages(sources), strict=True)):
+        for sentence in split_sentences(source):
+            _collect(sentence, lang, at, registry, finds)
+    kept = [find for find in finds.values() if find.known or find.bound or (len(find.sources) > 1 and not find.number)]
+    chosen: list[str] = []
+    for find in sorted(kept, key=lambda find: (-find.importance, find.order)):
+        if estimate_tokens(", ".join([*chosen, find.text])) <= limit * SHARE:
+            chosen.append(find.text)
+    return tuple(chosen)
+
+
+def _collect(sentence: str, lang: str, at: int, registry: Collection[Term], finds: dict[str, _Find]) -> None:
+    """Adds what a sentence names and counts to what was found."""
+    cjk = is_cjk(lang)
+    words = read_cjk(sentence, lang) if cjk else read(sentence, lang)
+    marks = marks_of(sentence, words, lang)
+    bound = bool(marks & _BOND or (marks & MARK["gain"] and marks & MARK["money"]))
+    for term in terms_in(sentence, words, registry):
+        _note(finds, term.casefold(), _as_written(term, sentence), at, known=True, bound=bound)
+    if cjk:
+        names = [(name, name) for name in names_in_cjk(sentence, lang)]
+    else:
+        runs = runs_in(words)
+        names = [(name.key, name.text) for name in names_in(words, runs, lang, () if lang == "de" else set(sure_names(words, runs)))]
+    for key, text in names:
+        if not any(key in term.words or (not term.words and text in term.name) for term in registry):
+            _note(finds, key, text, at, bound=bound)
+    if marks & _COUNTED and tells(sentence, lang):
+        for number in find_numbers(sentence):
+            _note(finds, f"#{number.casefold()}", number, at, number=True, bound=True)
+
+
+def _note(finds: dict[str, _Find], key: str, text: str, at: int, *, known: bool = False, number: bool = False, bound: bool) -> None:
+    find = finds.setdefault(key, _Find(text, len(finds), set(), known, number))
+    find.sources.add(at)
+    find.bound = find.bound or bound
+    if len(text) > len(find.text) and not known:
+        find.text = text
+
+
+def _as_written(term: str, sentence: str) -> str:
+    """A known term with the capitals of the story, where the registry has none."""
+    if term != term.lower():
+        return term
+    place = sentence.lower().find(term)
+    return sentence[place : place + len(term)] if place >= 0 and len(sentence.lower()) == len(sentence) else term
+
+
+# --- what is missing -------------------------------------------------------------------------------------------------
+
+_UNITS = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen twenty".split()
+)  # fmt: skip
+_VALUES = {word: value for value, word in enumerate(_UNITS)} | {
+    "thirty": 30, "forty": 40, "fifty": 50, "sixty": 60, "seventy": 70, "eighty": 80, "ninety": 90, "dozen": 12,
+}  # fmt: skip
+_SCALES = {"hundred": 100, "thousand": 1000}
+_HAN_VALUES = {sign: value for value, sign in enumerate("零一二三四五六七八九")} | {"〇": 0, "两": 2, "兩": 2}
+_HAN_SCALES = {"十": 10, "百": 100, "千": 1000, "万": 10000}
+_HAN_NUMBER = re.compile(r"[零〇一二两兩三四五六七八九十百千万]+|\d[\d,.]*")
+_TELLING = 13
+"""From here on a number is told by its digits alone; a smaller one needs what it counts beside it."""
+
+
+def missing(summary: str, needed: Sequence[str]) -> tuple[str, ...]:
+    """Those of the needed terms that a summary does not have: whole words, whatever the case.
+
+    One word of a name will do ("Elena" for "Elena Swift"), and 3 is three.
+    """
+    lang = language(summary)
+    words = read(summary, lang if not is_cjk(lang) else "en")
+    numbers = set(_numbers_of(words)) | {value for value, _ in _han_numbers(summary)}
+    return tuple(term for term in needed if not _has(summary, words, numbers, term, lang))
+
+
+def _has(summary: str, words: Sequence[Word], numbers: Collection[int], term: str, lang: str) -> bool:
+    if CJK.search(term):
+        return term in summary or _has_han_number(summary, term) or any(part in summary for part in re.split("[·・]", term) if 1 < len(part) < len(term))
+    norms = [word.norm for word in words]
+    parts = read(term, lang if not is_cjk(lang) else "en")
+    value, rest = _leading_number(parts)
+    if value is not None:
+        return _has_number(norms, words, value, [part.norm for part in rest]) or (value >= _TELLING and value in numbers)
+    wanted = [part.norm for part in parts if part.norm]
+    if not wanted or _find_run(norms, wanted):
+        return True
+    capitals = {_stem(word.norm) for word in words if word.marks & CAPITAL}
+    return len(wanted) > 1 and any(
+        len(part.norm) > 2 and not part.marks & (PERSON | STOP) and _stem(part.norm) in capitals for part in parts if part.marks & CAPITAL or term.islower()
+    )
+
+
+def _stem(norm: str) -> str:
+    return norm[:-1] if len(norm) > 3 and norm.endswith("s") else norm
+
+
+def _find_run(norms: Sequence[str], wanted: Sequence[str]) -> bool:
+    """Whether words stand side by side; the last may be a plural or a genitive."""
+    size = len(wanted)
+    last = _stem(wanted[-1])
+    return any(
+        _stem(norms[at + size - 1]) == last and all(norms[at + i] == wanted[i] for i in range(size - 1)) for at in range(len(norms) - size + 1)
+    )
+
+
+def _value(word: str) -> int | None:
+    if word in _VALUES:
+        return _VALUES[word]
+    if "-" in word:
+        tens, _, unit = word.partition("-")
+        return _VALUES[tens] + _VALUES[unit] if tens in _VALUES and unit in _VALUES else None
+    digits = re.sub(r"(?<=\d)[,.'](?=\d{3}\b)", "", word)
+    return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 16 else None
+
+
+def _leading_number(words: Sequence[Word]) -> tuple[int | None, Sequence[Word]]:
+    """The number with which words begin ("three hundred", "300"), and what follows it."""
+    if not words:
+        return None, words
+    value = _value(words[0].norm)
+    if value is None:
+        return None, words
+    at = 1
+    while at < len(words) and words[at].norm in _SCALES:
+        value *= _SCALES[words[at].norm]
+        at += 1
+    return value, words[at:]
+
+
+def _numbers_of(words: Sequence[Word]) -> Iterator[int]:
+    for at in range(len(words)):
+        value, _ = _leading_number(words[at:at + 4])
+        if value is not None:
+            yield value
+
+
+def _has_number(norms: Sequence[str], words: Sequence[Word], value: int, counted: Sequence[str]) -> bool:
+    """Whether a number stands in the text with what it counts close behind it."""
+    for at in range(len(words)):
+        found, rest = _leading_number(words[at : at + 6])
+        if found == value:
+            near = {_stem(word.norm) for word in rest[:4]} | {_stem(norm) for norm in norms[max(0, at - 2) : at]}
+            if not counted or any(_stem(norm) in near for norm in counted):
+                return True
+    return False
+
+
+def _han_numbers(text: str) -> Iterator[tuple[int, int]]:
+    """The numbers in a Chinese or Japanese text, each with the place where it ends."""
+    for match in _HAN_NUMBER.finditer(text):
+        total = part = 0
+        for sign in match[0]:
+            if sign in _HAN_SCALES:
+                total, part = ((total + part or 1) * 10000, 0) if sign == "万" else (total + (part or 1) * _HAN_SCALES[sign], 0)
+            elif sign in _HAN_VALUES or (sign.isascii() and sign.isdigit()):
+                part = part * 10 + (_HAN_VALUES[sign] if sign in _HAN_VALUES else int(sign))
+        yield total + part, match.end()
+
+
+def _has_han_number(summary: str, term: str) -> bool:
+    """三百枚金币 is also 300枚金币: the same number before the same first sign."""
+    wanted = [(value, term[end : end + 1]) for value, end in _han_numbers(term)]
+    found = [(value, summary[end : end + 1]) for value, end in _han_numbers(summary)]
+    return bool(wanted) and all(any(value == have and (unit == sign or value >= _TELLING) for have, sign in found) for value, unit in wanted)
+
+
+# --- what is added ---------------------------------------------------------------------------------------------------
+
+_ALSO = {"de": "Außerdem: ", "fr": "Aussi : ", "es": "También: ", "ru": "Также: ", "zh": "另有：", "ja": "ほかに："}
+
+
+def complete(summary: str, lost: Sequence[str]) -> str:
+    """The summary with a short last sentence that names what it had lost."""
+    if not lost:
+        return summary
+    lang = language(summary or ", ".join(lost))
+    told = summary.rstrip()
+    if told and told[-1].isalnum():
+        told += "。" if is_cjk(lang) else "."
+    also = _ALSO.get(lang, "Also: ") + ("、" if is_cjk(lang) else ", ").join(lost) + ("。" if is_cjk(lang) else ".")
+    return f"{told}{'' if is_cjk(lang) or not told else ' '}{also}"
+
+
+# --- what is no summary ----------------------------------------------------------------------------------------------
+
+_REFUSAL = re.compile(
+    r"\W*(?:(?:i'?m|i am) (?:really |very |so |truly )?sorry,?(?: but)?,? (?:i|as an ai|that)\b.{0,30}(?:can't|cannot|can not|unable|won't|not able)"
+    r"|sorry,? (?:but )?(?:i|as an ai)\b.{0,20}(?:can't|cannot|unable|won't|not able)"
+    r"|(?:unfortunately,? )?(?:i|we) (?:can't|cannot|can not|am unable to|am not able to|won't) "
+    r"(?:assist|help with|provide|summari[sz]e|comply|fulfil|continue with|process|create|generate|complete|access|discuss|engage|do that|answer)"
+    r"|(?:i apologi[sz]e|my apologies)\b.{0,40}(?:can't|cannot|unable|but)"
+    r"|as an? (?:ai|artificial|large language|language model)|i am an? (?:ai|language model)|i'm an? (?:ai|language model)"
+    r"|(?:please|could you|can you)(?: please)? (?:provide|share|paste|send|give me)\b.{0,40}(?:text|turns?|conversation|content|story|transcript|summar)"
+    r"|(?:there is|there's|i see|you haven't provided|no) (?:no )?(?:text|content|conversation)\b.{0,20}to summari[sz]e"
+    r"|es tut mir leid,? (?:aber )?ich (?:kann|darf)|als (?:ki|künstliche|sprachmodell)|ich kann (?:dabei|das|diese anfrage) nicht"
+    r"|(?:je suis )?désolée?,? (?:mais )?je ne (?:peux|puis)|en tant qu'(?:ia|intelligence)"
+    r"|lo siento,? (?:pero )?no (?:puedo|me es)|como (?:una )?(?:ia|inteligencia artificial|modelo de lenguaje)"
+    r"|(?:извините|простите|к сожалению),? (?:но )?я не могу|как (?:языковая модель|ии)\b"
+    r"|(?:很?抱歉|对不起)[，,].{0,8}(?:无法|不能)|作为(?:一个)?(?:AI|人工智能|语言模型)"
+    r"|申し訳(?:ありません|ございません)が.{0,40}(?:でき|ませ)|(?:私は)?AI(?:言語モデル)?として)",
+    re.I | re.S,
+)  # fmt: skip
+_ERROR = re.compile(
+    r"traceback \(most recent call last\)|\b(?:rate.?limit(?:ed|s)?|too many requests|internal server error|bad gateway|service unavailable"
+    r"|gateway time-?out|insufficient_quota|quota exceeded|invalid api key|incorrect api key|unauthorized|context.?length|maximum context"
+    r"|overloaded_error|model is overloaded|connection (?:refused|reset|timed out|error)|read timed out|request timed out|apierror|httperror|statuscode)\b"
+    r"|\b(?:status|http|code|error)\W{0,3}(?:4\d\d|5\d\d)\b|\b(?:4\d\d|5\d\d) (?:error|client error|server error)\b",
+    re.I,
+)  # fmt: skip
+_ERROR_HEAD = re.compile(r"\s*(?:\[?(?:error|exception|fatal|warning|err)\]?\s*[:(\[-]|\w*(?:error|exception)\b\s*[:(]|<(?:!doctype|html|\?xml|head|body)\b)", re.I)
+_NOTHING = re.compile(r"\W*(?:null|none|undefined|nan|n/?a|true|false|ok|okay|test|todo|summary)?\W*", re.I)
+_REPEATED = re.compile(r"(.)\1{15,}|(.{2,12}?)\2{9,}", re.S)
+
+
+def refuse(summary: str, sources: Sequence[str]) -> str | None:
+    """Why a model's answer cannot stand for its sources, or None if it can."""
+    text = summary.strip()
+    told = "\n".join(sources)
+    if not text:
+        return "it is empty"
+    if estimate_tokens(summary) > estimate_tokens(told):
+        return "it is longer than what it was made from"
+    return _error(text, told) or _noise(text) or _foreign(text, told)
+
+
+def _error(text: str, told: str) -> str | None:
+    """An error or a refusal, unless the story itself speaks so."""
+    if (match := _REFUSAL.match(text)) and match[0].strip().lower() not in told.lower():
+        return "the model declines"
+    if text[0] in "{[" and _is_json(text):
+        return "it is JSON, not prose"
+    head = _ERROR_HEAD.match(text)
+    if head and head[0].strip().lower() not in told.lower():
+        return "it is an error message"
+    error = _ERROR.search(text[:400])
+    if error and error[0].lower() not in told.lower() and (len(text) < 400 or error.start() < 80):
+        return "it is an error message"
+    return None
+
+
+def _is_json(text: str) -> bool:
+    try:
+        return isinstance(json.loads(text), dict | list)
+    except (ValueError, RecursionError):
+        return bool(re.match(r'[{\[]\s*"?(?:error|detail|message|code|status)"?\s*:', text, re.I))
+
+
+def _noise(text: str) -> str | None:
+    """No words, next to no letters, or the same over and over."""
+    letters = sum(char.isalnum() for char in text)
+    signs = sum(not char.isspace() for char in text)
+    if letters * 2 < signs or not any(char.isalpha() for char in text) or _NOTHING.fullmatch(text):
+        return "it has no words"
+    words = text.lower().split()
+    if (len(set(text)) < 4 and len(text) > 5) or _REPEATED.search(text) or (len(words) >= 20 and len(set(words)) * 6 < len(words)):
+        return "it repeats itself"
+    return None
+
+
+def _foreign(text: str, told: str) -> str | None:
+    """Nothing in common with the sources, though it is long enough, and in their language or in none."""
+    lang, source_lang = language(text, ""), language(told, "")
+    content = _content(text, lang or "en")
+    if lang not in ("", source_lang) or len(content) < (8 if is_cjk(lang) else 5):
+        return None
+    common = content & _content(told, source_lang or "en")
+    if not common or (len(content) >= 40 and len(common) * 25 < len(content)):
+        return "it has nothing in common with what it was made from"
+    return None
+
+
+def _content(text: str, lang: str) -> set[str]:
+    """The words that carry a text, cut to their beginnings; of Chinese and Japanese, pairs of signs."""
+    if is_cjk(lang):
+        signs = "".join(CJK.findall(text))
+        return {signs[at : at + 2] for at in range(len(signs) - 1)}
+    return {word.norm[:5] for word in read(text, lang) if len(word.norm) > 2 and not word.marks & STOP and word.norm.strip("-'")}

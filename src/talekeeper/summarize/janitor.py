@@ -1,0 +1,138 @@
+"""Folds by a language model: asked, timed, checked, repaired once, and never trusted.
+
+A summary counts only if it is shorter than what it stands for, is about the same things, and still names what must survive (names,
+things, promises, numbers that all its hearers know of). What a repair does not bring back is appended. Everything else is a
+`SummaryFailed`: the extractive fold stays, and nothing is lost (I6).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib import resources
+
+from talekeeper.errors import SummaryFailed
+from talekeeper.model import Sentence
+from talekeeper.ports import ChatModel, Message, Spending
+from talekeeper.summarize import extractive, faithful
+from talekeeper.tokens import estimate_tokens
+
+PROMPT = resources.files("talekeeper.summarize").joinpath("janitor.md").read_text("utf-8")
+_CITATION = re.compile(r"\s*\[\s*(\d+(?:\s*[,;–-]\s*\d+)*)\s*\]")
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A turn or a smaller fold as a model sees it, with the ids of the turns it stands for."""
+
+    text: str
+    sources: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Janitor:
+    """Makes summaries with any chat model."""
+
+    model: ChatModel
+    timeout: float = 60.0
+
+    async def summarize(
+        self, pieces: Sequence[Piece], known: Sequence[str], limit: int, spend: Callable[[Spending], None]
+    ) -> tuple[Sentence, ...]:
+        """The pieces in at most `limit` tokens or so. Raises `SummaryFailed`. What it costs is reported as it is spent."""
+        texts = [piece.text for piece in pieces]
+        messages: list[Message] = [
+            {"role": "system", "content": PROMPT.format(limit=max(20, int(limit * 0.7)))},
+            {"role": "user", "content": "\n".join(f"[{number}] {text}" for number, text in enumerate(texts, 1))},
+        ]
+        answer = await self._ask(messages, spend)
+        summary = _check(answer, texts)
+        needed = faithful.must_survive(texts, known, limit=limit)
+        lost = faithful.missing(summary, needed)
+        if lost:
+            answer, lost = await self._repair(messages, answer, lost, needed, texts, spend)
+        sentences = cite(answer, pieces)
+        if lost:
+            sources = tuple(dict.fromkeys(source for piece in pieces for source in piece.sources))
+            sentences = (*sentences, Sentence(faithful.complete("", lost).strip(), sources, estimated=True))
+        return sentences
+
+    async def _repair(
+        self, messages: Sequence[Message], answer: str, lost: Sequence[str], needed: Sequence[str], texts: Sequence[str],
+        spend: Callable[[Spending], None],
+    ) -> tuple[str, Sequence[str]]:  # fmt: skip
+        """One more try, told what is missing; the better of the two answers."""
+        wish = f"These must not be missing: {', '.join(lost)}. Write the whole again with them, in the same form and no longer."
+        try:
+            again = await self._ask([*messages, {"role": "assistant", "content": answer}, {"role": "user", "content": wish}], spend)
+            still = faithful.missing(_check(again, texts), needed)
+        except SummaryFailed:
+            return answer, lost
+        return (again, still) if len(still) < len(lost) else (answer, lost)
+
+    async def _ask(self, messages: Sequence[Message], spend: Callable[[Spending], None]) -> str:
+        asked = sum(estimate_tokens(message["content"]) for message in messages)
+        task = asyncio.ensure_future(self.model(messages))
+        try:
+            done, _ = await asyncio.wait({task}, timeout=self.timeout)
+        finally:
+            task.cancel()  # a model that never comes back is left behind, not waited for
+        if not done:
+            spend(Spending(calls=1, tokens_in=asked, failures=1))
+            raise SummaryFailed(f"the model did not answer within {self.timeout:g} s")
+        try:
+            answer = task.result()
+        except Exception as exc:
+            spend(Spending(calls=1, tokens_in=asked, failures=1))
+            raise SummaryFailed(f"the model failed: {type(exc).__name__}: {exc}") from exc
+        if not isinstance(answer, str):
+            spend(Spending(calls=1, tokens_in=asked, failures=1))
+            raise SummaryFailed(f"the model returned {type(answer).__name__}, not text")
+        spend(Spending(calls=1, tokens_in=asked, tokens_out=estimate_tokens(answer)))
+        return answer
+
+
+def _check(answer: str, texts: Sequence[str]) -> str:
+    summary = _CITATION.sub("", answer).strip()
+    reason = faithful.refuse(summary, texts)
+    if reason is not None:
+        raise SummaryFailed(f"the model's summary was refused: {reason}")
+    return summary
+
+
+def cite(answer: str, pieces: Sequence[Piece]) -> tuple[Sentence, ...]:
+    """The answer's sentences with the turns they cite; where a citation is absent or wrong, with the likeliest, marked as estimated."""
+    sentences: list[Sentence] = []
+    start = 0
+    for match in _CITATION.finditer(answer):
+        text = answer[start : match.start()].strip()
+        start = match.end()
+        numbers = _numbers(match.group(1))
+        valid = bool(numbers) and all(1 <= number <= len(pieces) for number in numbers)
+        *uncited, cited = extractive.split_sentences(text) or [""]
+        sentences += [_estimate(sentence, pieces) for sentence in uncited]
+        if cited:
+            sources = tuple(dict.fromkeys(source for number in numbers for source in pieces[number - 1].sources)) if valid else ()
+            sentences.append(Sentence(cited, sources) if valid else _estimate(cited, pieces))
+        elif valid and sentences and not sentences[-1].estimated:
+            more = (source for number in numbers for source in pieces[number - 1].sources)
+            sentences[-1] = Sentence(sentences[-1].text, tuple(dict.fromkeys([*sentences[-1].sources, *more])))
+    sentences += [_estimate(sentence, pieces) for sentence in extractive.split_sentences(answer[start:].strip())]
+    return tuple(sentence for sentence in sentences if sentence.text.strip(" ."))
+
+
+def _numbers(text: str) -> list[int]:
+    numbers: list[int] = []
+    for part in re.split(r"\s*[,;]\s*", text):
+        low, _, high = part.replace("–", "-").partition("-")
+        numbers += range(int(low), min(int(high or low), int(low) + 64) + 1)
+    return numbers
+
+
+def _estimate(sentence: str, pieces: Sequence[Piece]) -> Sentence:
+    """The piece that shares the most words with the sentence is its likeliest source."""
+    words = set(re.findall(r"\w{3,}", sentence.casefold()))
+    best = max(pieces, key=lambda piece: len(words & set(re.findall(r"\w{3,}", piece.text.casefold()))))
+    return Sentence(sentence, best.sources, estimated=True)

@@ -1,0 +1,503 @@
+"""What a text is about, without a model: its language, its names and numbers, and the cue words of `words.txt`.
+
+A text is read piece by piece, cut at blanks. Each piece is looked up once, and the answer is kept (words come back all
+the time, and a story's folds must be cheap). The marks of a `Word` are bits: the groups of `words.txt`, and how the word
+stands in its text. Chinese and Japanese have no blanks: there the groups are looked for anywhere in the text.
+
+Capitals tell names in English, French, Spanish and Russian, but not at the start of a sentence, where something else must
+speak for a name. German has capitals on all nouns: there a name needs a title, an apposition or a place without an article.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from functools import cache, lru_cache, reduce
+from operator import or_
+from pathlib import Path
+from typing import NamedTuple
+
+CUES = ("promise", "threat", "death", "gain", "decide", "reveal", "betray", "quest", "outcome", "travel")
+ABOUT = ("money", "thing", "person", "place", "time", "number")
+VOICE = ("say", "first", "second", "pronoun", "subject")
+NOISE = ("dice", "roll", "table", "chatter", "stop", "starter", "epithet", "neutral")
+FORMS = ("upper", "shout", "opens", "breaks", "ends", "owns", "digit", "nameable", "content")
+MARK = {name: 1 << bit for bit, name in enumerate(CUES + ABOUT + VOICE + NOISE + FORMS)}
+
+CAPITAL, OPENS, BREAKS, ENDS, OWNS, DIGIT, NAMEABLE, CONTENT = (
+    MARK[name] for name in ("upper", "opens", "breaks", "ends", "owns", "digit", "nameable", "content")
+)
+PERSON, PLACE, THING, TIME, NUMBER = (MARK[name] for name in ("person", "place", "thing", "time", "number"))
+STOP, EPITHET, SAY = MARK["stop"], MARK["epithet"], MARK["say"]
+LISTED = (1 << len(CUES + ABOUT + VOICE + NOISE)) - 1 & ~EPITHET
+NEVER = STOP | MARK["shout"] | MARK["first"] | MARK["second"] | MARK["pronoun"] | MARK["dice"]
+_CUE_MARKS = (1 << len(CUES)) - 1 | SAY
+SMALL = STOP | MARK["first"] | MARK["second"] | MARK["pronoun"]
+IDLE = SMALL | MARK["chatter"] | MARK["starter"]
+NOT_ALONE = PERSON | TIME | NUMBER | MARK["chatter"]
+
+_EDGES = " \t\r\n.,;:!?…\"'“”„‘’‚‹›«»()[]{}<>*_~`—–-¡¿#|/\\=+&。、！？，；：（）「」『』·•"
+_BREAK = re.compile(r"[^\w'’]$")
+_END = re.compile(r"[.!?…:][\"'”’»)\]*_]*$")
+_OPEN = re.compile(r"^[\"'“„‘‚«(\[*_¿¡「『—–-]")
+_ELISION = re.compile(r"^(?:[ldjmtsnc]|qu|jusqu|lorsqu|puisqu)['’](?=\w)", re.I)
+_CYRILLIC = re.compile(r"[а-яё]", re.I)
+_CYRILLIC_ENDING = re.compile(r"(?:иями|ями|ами|ого|его|ому|ему|ыми|ими|ов|ев|ом|ем|ой|ей|ою|ею|ах|ях|ам|ям|ым|им|ых|их|ую|юю|ая|яя|а|я|у|ю|е|ы|и|о|ь|й)$")
+_KANA = re.compile(r"[\u3041-\u30fa]")
+_HAN = re.compile(r"[\u3400-\u9fff\uf900-\ufaff\u3005]")
+CJK = re.compile(r"[\u3005\u3041-\u30ff\u3400-\u9fff\uf900-\ufaff]")
+_ABBREVIATIONS = frozenset(
+    "mr mrs ms dr st prof capt sgt lt gen col sr sra jr ft mt vs etc cf no nr hr fr bzw ca usw inkl evtl ggf z.b d.h u.a i.e e.g m mm mme mlle г ул т.д т.п т.е".split()
+)
+
+_LATIN = ("en", "de", "fr", "es")
+_CONNECTORS = frozenset("of de du des del di da von van zu vom ibn bin".split())
+_LINKS = frozenset({("of", "the"), ("de", "la"), ("de", "los"), ("de", "las"), ("de", "l"), ("von", "der"), ("von", "den"), ("van", "der")})
+_NOT_A_NAME = re.compile(r"(?:ing|ly|ness|ment|tion|less|ful)$")
+_SITES = frozenset("rest end reach hollow landing crossing watch folly maw den fall falls deep pass point bay rock bluff ferry hill head".split())
+_VERB_AFTER = {
+    "en": re.compile(r"(?:[^s]s|ed|is|was|has|had|will|would|can|could|must|and|or|who|does|did|to|of|from|[a-z]+n't)$|^(?:took|gave|fell|ran|sat|stood|spoke|went|came|knew|saw|left|lost|won|kept|swore|stole|found|told|rose|drew|threw|made|held|led|fled|slew|broke|bought|sold|put|let)$"),
+    "fr": re.compile(r"(?:e|t|a|d|ut|it|et|ont|ent)$"),
+    "es": re.compile(r"(?:a|e|ó|y|n|dio|fue)$"),
+    "ru": re.compile(r"(?:ет|ит|ют|ут|ат|ят|л|ла|ли|ло|ся|сь|и|ет)$"),
+    "de": re.compile(r"(?:t|te|ten|ß|ief|am|ab|ah|at|ar|und)$"),
+}  # fmt: skip
+_COPULAS = frozenset("est a et es ha y ist hat und war и".split())
+_GERMAN_BEFORE = frozenset(
+    "und oder mit von bei zu für gegen ohne durch nach dass ob wenn als wie ist war heißt hieß namens aber denn sagt sagte fragt fragte ruft rief "
+    "flüstert antwortet an in aus gibt gab trifft traf sieht sah kennt tötet rettet verrät seit laut".split()
+)  # fmt: skip
+_GERMAN_NOUN = re.compile(r"(?:ung|heit|keit|schaft|nis|tion|tum|chen|lein|ling|ung|ungen|heiten|stück|stücke|stücken|ien|ern|eln)$")
+
+
+class Word(NamedTuple):
+    """A piece of text: its marks, its form for comparing, and itself without marks around it."""
+
+    marks: int
+    norm: str
+    plain: str
+
+
+@cache
+def _lexicon(lang: str) -> tuple[dict[str, int], dict[str, int]]:
+    """Whole words and beginnings of words of a language, each with the marks of its groups."""
+    whole: dict[str, int] = {}
+    begin: dict[str, int] = {}
+    for line in Path(__file__).with_name("words.txt").read_text(encoding="utf-8").splitlines():
+        group, _, rest = line.partition(" ")
+        tongue, _, words = rest.partition(" ")
+        if tongue == lang and group in MARK:
+            for word in words.split():
+                into, key = (begin, word[:-1]) if word.endswith("*") else (whole, word)
+                into[key] = into.get(key, 0) | MARK[group]
+    return whole, begin
+
+
+@cache
+def _phrases(lang: str) -> tuple[tuple[str, int], ...]:
+    """What is looked for across blanks, with the marks of its groups."""
+    return tuple((word.replace("_", " "), marks) for word, marks in _lexicon(lang)[0].items() if "_" in word)
+
+
+def normalise(piece: str) -> str:
+    """A word for comparing: lower case, no marks around it, no English possessive, no Russian ending."""
+    norm = piece.strip(_EDGES).lower().replace("’", "'").replace("ё", "е")
+    if norm.endswith("'s"):
+        norm = norm[:-2]
+    return _CYRILLIC_ENDING.sub("", norm) if len(norm) > 3 and _CYRILLIC.match(norm) else norm
+
+
+def _groups_of(word: str, lang: str) -> int:
+    whole, begin = _lexicon(lang)
+    marks = whole.get(word, 0)
+    for end in range(len(word), 1, -1):
+        marks |= begin.get(word[:end], 0)
+    if not marks and "-" in word:
+        marks = whole.get(word.partition("-")[0], 0) & NUMBER
+    return marks
+
+
+def _look(piece: str, lang: str) -> Word:
+    bare = piece.strip(_EDGES)
+    marks = 0
+    whole = bare
+    if lang == "fr" and (elided := _ELISION.match(bare)):
+        marks = _groups_of(elided[0].lower()[:-1], lang) & ~STOP
+        bare = bare[elided.end() :]
+    full = bare.lower().replace("’", "'").replace("ё", "е")
+    marks |= _groups_of(full, lang)
+    if full.endswith("'s"):
+        bare = whole = bare[:-2]
+        marks = marks or _groups_of(full[:-2], lang)
+        marks |= OWNS
+    if bare[:1].isupper():
+        marks |= CAPITAL | (MARK["shout"] if len(bare) > 1 and bare.isupper() else 0)
+        marks |= 0 if marks & NEVER else NAMEABLE
+    if bare and not marks & IDLE:
+        marks |= CONTENT
+    if any(char.isdigit() for char in bare):
+        marks |= DIGIT
+    if _OPEN.search(piece):
+        marks |= OPENS
+    if _BREAK.search(piece) and not (full in _ABBREVIATIONS or (len(bare) == 1 and bare.isupper() and piece.endswith("."))):
+        marks |= BREAKS | (ENDS if _END.search(piece) else 0)
+    return Word(marks, normalise(bare), whole)
+
+
+class _Reader(dict[str, Word]):
+    """The pieces of a language that were looked up. Bounded: long pieces are not kept, and a full table starts afresh."""
+
+    def __init__(self, lang: str) -> None:
+        self.lang = lang
+
+    def __missing__(self, piece: str) -> Word:
+        word = _look(piece, self.lang)
+        if len(piece) <= 40:
+            if len(self) >= 10_000:
+                self.clear()
+            self[piece] = word
+        return word
+
+
+@cache
+def _reader(lang: str) -> Callable[[str], Word]:
+    return _Reader(lang).__getitem__
+
+
+def read(text: str, lang: str) -> list[Word]:
+    """The words of a text of a language with blanks, marked."""
+    if not text.isascii() and ("—" in text or "–" in text):
+        text = text.replace("—", " — ").replace("–", " – ")
+    return list(map(_reader(lang), text.split()))
+
+
+@cache
+def _cjk_groups(lang: str) -> tuple[re.Pattern[str], dict[str, int]]:
+    whole = _lexicon(lang)[0]
+    return re.compile("|".join(re.escape(word) for word in sorted(whole, key=lambda word: (-len(word), word)))), whole
+
+
+def read_cjk(text: str, lang: str) -> list[Word]:
+    """The listed words in a Chinese or Japanese text, marked; the rest of the text is passed over."""
+    pattern, marks = _cjk_groups(lang)
+    return [Word(marks[word], word, word) for word in pattern.findall(text.lower())]
+
+
+def phrases_in(text: str, lang: str) -> list[tuple[str, int]]:
+    """The phrases in a text, each with the marks of its groups."""
+    return [(phrase, marks) for phrase, marks in _phrases(lang) if phrase in text]
+
+
+def marks_of(text: str, words: Iterable[Word], lang: str) -> int:
+    """The marks of all words of a text, and of the phrases in it."""
+    return reduce(or_, [marks for _, marks in phrases_in(text, lang)], reduce(or_, [word[0] for word in words], 0))
+
+
+@cache
+def _voters() -> tuple[frozenset[str], list[tuple[str, frozenset[str], frozenset[str]]]]:
+    """All small words; and per language its own, and those that no other has."""
+    stops = {lang: frozenset(word for word, marks in _lexicon(lang)[0].items() if marks & STOP) for lang in _LATIN}
+    own = {lang: stops[lang].difference(*(stops[other] for other in _LATIN if other != lang)) for lang in _LATIN}
+    return frozenset().union(*stops.values()), [(lang, stops[lang], own[lang]) for lang in _LATIN]
+
+
+def language(text: str, default: str = "en") -> str:
+    """The language of a text by its letters and small words; `default` where they do not say."""
+    if not text.isascii():
+        han = len(_HAN.findall(text))
+        kana = len(_KANA.findall(text))
+        if (han + kana) * 5 > len(text):
+            return "ja" if kana or default == "ja" else "zh"
+        if len(_CYRILLIC.findall(text)) * 3 > len(text):
+            return "ru"
+    small, voters = _voters()
+    found = small.intersection(text.lower().replace("’", "'").replace("'", "' ").split())
+    first, second = sorted(((len(stops & found) + len(own & found), lang) for lang, stops, own in voters), reverse=True)[:2]
+    return first[1] if first[0] > second[0] else default
+
+
+def languages(texts: Sequence[str]) -> list[str]:
+    """The language of each text: that of all of them together, unless its letters may be those of another."""
+    common = language("\n".join(texts))
+    return [common if text.isascii() and common in _LATIN else language(text, common) for text in texts]
+
+
+def is_cjk(lang: str) -> bool:
+    return lang in ("zh", "ja")
+
+
+# --- known terms -----------------------------------------------------------------------------------------------------
+
+
+class Term(NamedTuple):
+    """A known name: as it is called, its words for comparing (none in a script without blanks), and what to probe a text for."""
+
+    name: str
+    words: tuple[str, ...]
+    probe: str
+
+    def among(self, norms: Sequence[str]) -> bool:
+        size = len(self.words)
+        return any(norms[at] == self.words[0] and tuple(norms[at : at + size]) == self.words for at in range(len(norms) - size + 1))
+
+
+@lru_cache(maxsize=256)
+def _terms(known: frozenset[str]) -> tuple[Term, ...]:
+    found: list[Term] = []
+    for name in sorted(known, key=lambda name: (-len(name), name)):
+        words = tuple(norm for piece in name.split() if (norm := normalise(piece)))
+        if words:
+            found.append(Term(name, (), name.strip().lower()) if CJK.search(name) else Term(name, words, words[0]))
+    return tuple(found)
+
+
+def known_terms(known: Collection[str], text: str) -> tuple[Term, ...]:
+    """Those known names that may be in a text, in a form for looking them up; longest first."""
+    if not known:
+        return ()
+    lowered = text.lower().replace("ё", "е").replace("’", "'")
+    return tuple(term for term in _terms(known if isinstance(known, frozenset) else frozenset(known)) if term.probe in lowered)
+
+
+def terms_in(text: str, words: Sequence[Word], known: Iterable[Term]) -> list[str]:
+    """The known names in a text that was read: whole words, whatever the case; in a script without blanks, anywhere."""
+    lowered = text.lower()
+    if "ё" in lowered:
+        lowered = lowered.replace("ё", "е")
+    found: list[str] = []
+    norms: list[str] = []
+    for term in known:
+        if term.probe in lowered:
+            norms = norms or [word.norm for word in words]
+            if not term.words or term.among(norms):
+                found.append(term.name)
+    return found
+
+
+# --- names -----------------------------------------------------------------------------------------------------------
+
+
+def _joins(words: Sequence[Word], left: int, right: int) -> bool:
+    """Whether two capitalised words belong to one name."""
+    if right - left > 3:
+        return False
+    if words[right].marks & OPENS or any(word.marks & BREAKS for word in words[left:right]):
+        return False
+    if words[left].marks & OWNS:
+        return right == left + 1 and bool(words[right].marks & PLACE or words[right].norm in _SITES)
+    if right == left + 1:
+        return True
+    if right == left + 2:
+        between = words[left + 1].norm
+        return between in _CONNECTORS or (between == "the" and bool(words[right].marks & EPITHET))
+    return right == left + 3 and (words[left + 1].norm, words[left + 2].norm) in _LINKS
+
+
+def runs_in(words: Sequence[Word]) -> list[list[int]]:
+    """The places of capitalised words that may be names, those of one name together."""
+    runs: list[list[int]] = []
+    for at in [at for at, word in enumerate(words) if word[0] & NAMEABLE]:
+        if runs and _joins(words, runs[-1][-1], at):
+            runs[-1].append(at)
+        else:
+            runs.append([at])
+    return runs
+
+
+def _opens_sentence(words: Sequence[Word], at: int) -> bool:
+    return at == 0 or bool(words[at - 1].marks & ENDS or words[at].marks & OPENS) or not words[at - 1].norm
+
+
+def _strip_start(words: Sequence[Word], run: list[int], lang: str) -> list[int]:
+    """The run without a first word that is capitalised only because a sentence starts there."""
+    word = words[run[0]]
+    if not _opens_sentence(words, run[0]):
+        return run
+    if word.marks & LISTED:
+        return run if len(run) > 1 and word.marks & (PERSON | PLACE | THING) else run[1:]
+    if lang == "en" and _NOT_A_NAME.search(word.norm):
+        return run[1:]
+    return run
+
+
+def _is_name(words: Sequence[Word], run: list[int], lang: str, sure: Collection[str]) -> bool:
+    word = words[run[0]]
+    if word.norm in sure:
+        return True
+    if len(word.plain) < 2:
+        return len(run) > 1
+    if lang == "de":
+        return _is_german_name(words, run)
+    if len(run) > 1:
+        return True
+    if not _opens_sentence(words, run[0]):
+        return not word.marks & NOT_ALONE
+    if word.marks & OWNS or (word.marks & BREAKS and not word.marks & ENDS):
+        return True
+    after = words[run[0] + 1] if run[0] + 1 < len(words) else None
+    if after is None or word.marks & ENDS or "-" in word.norm:
+        return False
+    if lang != "en" and after.marks & STOP:
+        return after.norm in _COPULAS
+    return bool(after.marks & _CUE_MARKS or _VERB_AFTER[lang].search(after.plain.lower()))
+
+
+def _is_german_name(words: Sequence[Word], run: list[int]) -> bool:
+    """All nouns have capitals: a title, an apposition, or a place that a common noun would not have."""
+    word, at = words[run[-1]], run[0]
+    if word.marks & (LISTED & ~SAY) or _GERMAN_NOUN.search(word.norm):
+        return False
+    if len(run) > 1:
+        return True
+    if _opens_sentence(words, at):
+        after = words[at + 1].norm if at + 1 < len(words) else ""
+        return bool(_VERB_AFTER["de"].search(after)) and not word.marks & ENDS
+    return words[at - 1].norm in _GERMAN_BEFORE or bool(words[at - 1].marks & PERSON)
+
+
+class Name(NamedTuple):
+    """A name, the places of its words, and the word that tells it from others: "Voss" of "Captain Voss"."""
+
+    text: str
+    places: list[int]
+    key: str
+
+
+def names_in(words: Sequence[Word], runs: Iterable[list[int]], lang: str, sure: Collection[str] = ()) -> list[Name]:
+    """The names among words that were read, in order; `sure` holds words that are names wherever they have a capital."""
+    names: list[Name] = []
+    for run in runs:
+        if len(run) == 1 and run[0] and lang != "de" and not _opens_sentence(words, run[0]):  # the usual case
+            word = words[run[0]]
+            if not word[0] & NOT_ALONE and len(word.plain) > 1:
+                names.append(Name(word.plain if word.plain[0].isupper() else _ELISION.sub("", word.plain), run, word.norm))
+            continue
+        kept = _strip_start(words, run, lang)
+        if lang == "de" and len(kept) > 1 and words[kept[0]].marks & LISTED and not words[kept[0]].marks & PERSON:
+            kept = kept[1:]
+        if kept and _is_name(words, kept, lang, sure):
+            key = next((words[at].norm for at in kept if not words[at].marks & PERSON), words[kept[0]].norm)
+            names.append(Name(" ".join(_surface(words, kept)), kept, key))
+    return names
+
+
+def _surface(words: Sequence[Word], run: list[int]) -> Iterator[str]:
+    for at in range(run[0], run[-1] + 1):
+        plain = words[at].plain + ("'s" if words[at].marks & OWNS and at < run[-1] else "")
+        yield _ELISION.sub("", plain) if at == run[0] and not plain[0].isupper() else plain
+
+
+def sure_names(words: Sequence[Word], runs: Iterable[list[int]]) -> Iterator[str]:
+    """Words that have a capital within a sentence: they are names at the start of another sentence too."""
+    for run in runs:
+        for at in run:
+            if not words[at].marks & (LISTED & ~SAY) and not _opens_sentence(words, at):
+                yield words[at].norm
+
+
+_KATAKANA = re.compile(r"[\u30a1-\u30fa][\u30a1-\u30ff]+")
+_LOANWORDS = frozenset(
+    "ドア テーブル ダイス サイコロ ランプ ナイフ ロープ ベッド カウンター グラス コップ ワイン ビール パン スープ テント ターン ダメージ ボーナス チェック プラス "
+    "ゴブリン オーク ドラゴン トロール ゾンビ スケルトン プレイヤー キャラクター レベル クリティカル ファンブル イニシアチブ セービング オッケー ピザ トイレ スマホ コーラ マイク "
+    "ルールブック ギルド メートル キロ ポーション アイテム モンスター パーティー マント ローブ フード ベルト ブーツ コイン カード ゲーム セッション".split()
+)  # fmt: skip
+_QUOTED = re.compile(r"[「『《“]([^「」『』《》“”。！？，、\s]{2,8})[」』》”]")
+_HONOURED = re.compile(
+    r"([\u4e00-\u9fff\u30a1-\u30ff]{1,5}?)(?:さん|様|殿下?|卿|先生|ちゃん|陛下|大人|将军|将軍|队长|隊長|船长|船長|女王|国王|公主|王子|公爵|伯爵|男爵|爵士|法师|长老|長老)(?![\u4e00-\u9fff]*[子孫])"
+)
+_DOTTED = re.compile(r"[^\W\d_a-zA-Z的是在和与对向把被给从等见找救杀问叫让跟同为由到去来有名位个]{1,5}(?:[·・][^\W\d_a-zA-Z的是在和与对向把被给从也就将会已又站走看拿点问答说道死了着]{1,6})+")
+_TITLED = re.compile(r"(?:队长|将军|公爵|伯爵|男爵|国王|女王|王子|公主|爵士|法师|骑士|牧师|商人|长老|老板|船长|隊長)([艾琳娅莎娜蒂洛伊尔斯弗姆茨兹乔杰凯戈奥布雷格罗林德伦特拉维克马丁沃卡莉丽雅亚安娜汉瑟菲玛诺巴塔哈索米达瓦托库萨波卢鲁迪希妮夫威甘邓赫肯皮迈贝朗]{2,5})")  # fmt: skip
+_FOREIGN = re.compile(r"[艾琳娅莎娜蒂洛伊尔斯弗姆茨兹乔杰凯戈奥布雷格罗林德伦特拉维克马丁沃卡莉丽雅亚汉瑟菲玛诺巴塔哈索米达瓦托库萨波卢鲁迪希妮夫威甘邓赫肯皮迈贝朗]{2,6}")
+_FOREIGN_SURE = re.compile(r"[艾琳娅莎蒂尔斯弗茨兹乔凯戈沃菲玛瑟]")
+
+
+def names_in_cjk(text: str, lang: str) -> list[str]:
+    """Names by script: runs of katakana, quoted terms, words before or after a title, foreign names in Chinese."""
+    found: dict[str, None] = {}
+    patterns = [_QUOTED, _DOTTED] if lang == "zh" else [_QUOTED]
+    for pattern in patterns:
+        for match in pattern.finditer(text):
+            found[match[match.lastindex or 0]] = None
+    if lang == "ja":
+        found.update((name, None) for name in _KATAKANA.findall(text) if name.strip("ー・") not in _LOANWORDS)
+        found.update((name, None) for name in _HONOURED.findall(text) if len(name) > 1)
+    else:
+        found.update((name, None) for name in _TITLED.findall(text))
+        found.update((name, None) for name in _FOREIGN.findall(text) if len(_FOREIGN_SURE.findall(name)) > 0 and len(name) > 1)
+    return [name for name in found if not any(name != other and name in other for other in found)]
+
+
+def find_names(text: str) -> list[str]:
+    """The names in a text, in order of first mention: "Elena Swift", "Captain Voss", "Ash Crown"."""
+    lang = language(text)
+    if is_cjk(lang):
+        return names_in_cjk(text, lang)
+    words = read(text, lang)
+    runs = runs_in(words)
+    return list(dict.fromkeys(name.text for name in names_in(words, runs, lang, () if lang == "de" else set(sure_names(words, runs)))))
+
+
+# --- numbers ---------------------------------------------------------------------------------------------------------
+
+_UNITS = MARK["money"] | THING | PERSON | PLACE | TIME
+_CJK_NUMBER = re.compile(
+    r"(?:金貨|銀貨|銅貨)?(?:[0-9０-９][0-9０-９,.]*[百千万]*|[一二两兩三四五六七八九十百千万零〇]+)\s?"
+    r"(?:枚|个|個|名|位|天|日|年|月|周|週間|岁|歳|里|把|块|次|人|夜|小时|時間|本|匹|头|只|倍|点)?(?:金币|银币|铜币|金貨|銀貨|黄金|金子)?"
+)  # fmt: skip
+
+
+def _is_number(word: Word) -> bool:
+    return bool(word.marks & NUMBER) or (bool(word.marks & DIGIT) and word.norm[:1].isdigit())
+
+
+def numbers_in(words: Sequence[Word]) -> list[str]:
+    """The numbers among words that were read, with the noun that is counted where one follows."""
+    found: dict[str, None] = {}
+    at = 0
+    while at < len(words):
+        end = at
+        while end < len(words) and _is_number(words[end]):
+            end += 1
+            if words[end - 1].marks & BREAKS:
+                break
+        if end == at:
+            at += 1
+            continue
+        if not words[end - 1].marks & BREAKS:
+            end = _noun_end(words, end)
+        found[" ".join(word.plain for word in words[at:end])] = None
+        at = end
+    return list(found)
+
+
+def _noun_end(words: Sequence[Word], at: int) -> int:
+    """Where the counted noun ends: "300 | gold pieces", "three | long days"; a verb or small word is no noun."""
+    for end in (at + 1, at + 2):
+        if end > len(words) or words[end - 1].marks & (STOP | MARK["roll"] | MARK["dice"]) or not words[end - 1].norm.isalpha():
+            return at
+        if words[end - 1].marks & _UNITS:
+            more = end < len(words) and words[end].marks & MARK["money"] and not words[end - 1].marks & BREAKS
+            return end + 1 if more else end
+        if words[end - 1].marks & BREAKS:
+            return end
+    return at + 1
+
+
+def find_numbers(text: str) -> list[str]:
+    """The numbers in a text, in order, each with the noun it counts where that is plain: "300 gold", "three days"."""
+    lang = language(text)
+    if is_cjk(lang):
+        return numbers_in_cjk(text)
+    return numbers_in(read(text, lang))
+
+
+def numbers_in_cjk(text: str) -> list[str]:
+    """Numbers with a counting word, or in digits; a lone 一 is an article and no number."""
+    found: dict[str, None] = {}
+    for match in _CJK_NUMBER.finditer(text):
+        number = match[0].strip()
+        digits = any(char.isdigit() for char in number)
+        counted = number[-1] not in "一二两兩三四五六七八九十百千万零〇"
+        if (digits or counted) and not (number[0] == "一" and len(number) == 2):
+            found[number] = None
+    return list(found)

@@ -1,0 +1,112 @@
+"""For people without an event loop: one portal through which every async method of the front door can be called.
+
+    with tk.sync.open("saga.db") as keeper:
+        story = keeper.story(key, seats=[tk.Seat("dm", role="dm"), tk.Seat("rogue")])
+        story.append("dm", "The innkeeper slides you a key.")
+        print(story.context("rogue", budget=2000).text)
+
+The portal wraps whatever it is given: methods that return awaitables are run to their end on a loop in a thread of its own, and
+keepers and stories that come back are wrapped in turn. There is no second implementation of anything.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import inspect
+import threading
+from types import TracebackType
+from typing import Any
+
+from talekeeper import keeper as keepers
+from talekeeper.errors import InvalidInput
+from talekeeper.keeper import Keeper
+from talekeeper.story import Story
+
+
+class Portal:
+    """An event loop in a thread of its own, to run coroutines on."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="talekeeper-portal", daemon=True)
+        self._thread.start()
+
+    def run(self, awaitable: Any) -> Any:
+        """What the awaitable gives, or what it raises. Ctrl-C cancels it."""
+        if threading.current_thread() is self._thread:
+            raise InvalidInput("the portal cannot be used from its own loop: use the async API there")
+        future = asyncio.run_coroutine_threadsafe(_wait(awaitable), self._loop)
+        try:
+            return future.result()
+        except KeyboardInterrupt:
+            future.cancel()
+            raise
+
+    def close(self) -> None:
+        if self._loop.is_running():
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
+            self._loop.close()
+
+
+async def _wait(awaitable: Any) -> Any:
+    return await awaitable
+
+
+class Synchronous:
+    """Stands for a keeper or a story; its methods wait for their result."""
+
+    def __init__(self, portal: Portal, target: Keeper | Story) -> None:
+        self._portal = portal
+        self._target = target
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self._target, name)
+        if not inspect.iscoroutinefunction(value):
+            return value
+
+        @functools.wraps(value)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            result = self._portal.run(value(*args, **kwargs))
+            return Synchronous(self._portal, result) if isinstance(result, Keeper | Story) else result
+
+        return call
+
+    def __dir__(self) -> list[str]:
+        return dir(self._target)
+
+    def __repr__(self) -> str:
+        return f"<synchronous {self._target!r}>"
+
+
+class SynchronousKeeper(Synchronous):
+    """A keeper behind its own portal."""
+
+    def __enter__(self) -> SynchronousKeeper:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Closes the keeper and its loop."""
+        assert isinstance(self._target, Keeper)
+        try:
+            self._portal.run(self._target.close())
+        finally:
+            self._portal.close()
+
+
+def open(*args: Any, **kwargs: Any) -> SynchronousKeeper:
+    """Like `talekeeper.open`, for code without an event loop."""
+    portal = Portal()
+
+    async def start() -> Keeper:
+        return await keepers.open(*args, **kwargs)
+
+    try:
+        return SynchronousKeeper(portal, portal.run(start()))
+    except BaseException:
+        portal.close()
+        raise

@@ -1,0 +1,261 @@
+"""Telling: how turns get into the log. The writing half of a story.
+
+A turn is checked at the rim, gets its exact hearers and its token count, and is durable when the call returns. When another process was
+first, the turn is made anew on top of what that one wrote, unless the caller asked to be told (`expected_version`).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from talekeeper import rim
+from talekeeper.errors import Conflict, DuplicateId, InvalidInput, WrongType
+from talekeeper.hot import Hot, looks_generated
+from talekeeper.model import AUTHOR_KINDS, Turn
+from talekeeper.ports import Commit, Entry
+from talekeeper.rendering import render
+
+if TYPE_CHECKING:
+    from talekeeper.keeper import Keeper
+
+Made: TypeAlias = "tuple[list[Entry], dict[int, tuple[str, ...]]]"
+"""Entries to write, and the channels that are new with them."""
+
+TRIES = 16
+SPOKEN = frozenset({"said", "whisper", "thought", "event", "note"})
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A turn to be appended. `heard_by=None`: those who are present."""
+
+    speaker: str
+    text: str
+    heard_by: Sequence[str] | None = None
+    location: str | None = None
+    kind: Literal["said", "whisper", "thought", "event", "note"] = "said"
+    voice: str | None = None
+    mentions: Sequence[str] = ()
+    when: str | None = None
+    id: str | None = None
+    cites: Sequence[str] = ()
+
+
+class Telling:
+    """Appends to one branch of a story."""
+
+    def __init__(self, keeper: Keeper, hot: Hot) -> None:
+        self._keeper = keeper
+        self._hot = hot
+
+    @property
+    def version(self) -> str:
+        """Changes with every entry and every rewind. Pass it as `expected_version` to append only to what you saw."""
+        return f"{self._hot.path.branch}.{self._hot.state.seq}"
+
+    async def append(
+        self, speaker: str, text: str, *, heard_by: Sequence[str] | None = None, location: str | None = None,
+        kind: Literal["said", "whisper", "thought", "event", "note"] = "said", voice: str | None = None, mentions: Sequence[str] = (),
+        when: str | None = None, id: str | None = None, cites: Sequence[str] = (), expected_version: str | None = None,
+    ) -> Turn:  # fmt: skip
+        """Appends a turn and returns it once it is durable.
+
+        `heard_by=None`: those present at `location` (by default where the speaker is); the speaker and every DM hear it in any case.
+        `voice`: the name to show, where the speaker lends its voice to someone else. `when`: story time, shown with the turn.
+        `id`: your own id; appending it again returns the turn that is there. `expected_version`: raise `Conflict` if anything came between."""
+        draft = Draft(speaker, text, heard_by, location, kind, voice, mentions, when, id, cites)
+        return (await self.append_many([draft], expected_version=expected_version))[0]
+
+    async def append_many(self, drafts: Sequence[Draft], *, expected_version: str | None = None) -> list[Turn]:
+        """Appends several turns in one atomic step."""
+        hot = self._hot
+        for draft in drafts:
+            self._check(draft)
+        if any(draft.id is not None for draft in drafts):
+            await hot.refresh()
+            known = await self._known_ids(drafts)
+            if known:
+                if len(known) < len(drafts):
+                    raise DuplicateId("some of these turns were appended before, some were not: append the new ones alone")
+                return [known[draft.id] for draft in drafts if draft.id is not None]
+        async with hot.lock:
+            return await self._write(lambda: self._entries(drafts), expected_version)
+
+    def _check(self, draft: Draft) -> None:
+        rim.text(draft.text)
+        seats = self._hot.state.seats
+        if draft.kind not in SPOKEN:
+            raise InvalidInput(f"a turn's kind must be one of {', '.join(sorted(SPOKEN))}, not {draft.kind!r}")
+        if draft.speaker or draft.kind not in ("note", "event"):
+            rim.known_seat(draft.speaker, seats)
+        if draft.heard_by is not None:
+            if isinstance(draft.heard_by, str):
+                raise WrongType(f"heard_by must be a list of seats, not one string: [{draft.heard_by!r}]")
+            for seat in draft.heard_by:
+                rim.known_seat(seat, seats)
+        elif draft.kind == "whisper":
+            raise InvalidInput("a whisper needs heard_by: who hears it?")
+        for value, what in ((draft.location, "location"), (draft.voice, "voice"), (draft.when, "when")):
+            if value is not None:
+                rim.name(value, what)
+        if draft.mentions:
+            rim.names(draft.mentions, "mentions")
+        if draft.cites:
+            rim.names(draft.cites, "cites")
+        if draft.id is not None:
+            rim.name(draft.id, "id")
+            if looks_generated(draft.id):
+                raise InvalidInput(f"the id {draft.id!r} has the form of a generated one; choose another")
+
+    async def _known_ids(self, drafts: Sequence[Draft]) -> dict[str, Turn]:
+        """Turns that were appended before under the drafts' own ids."""
+        wanted = {draft.id: draft for draft in drafts if draft.id is not None}
+        if len(wanted) < sum(draft.id is not None for draft in drafts):
+            raise DuplicateId("two of the turns have the same id")
+        hot = self._hot
+        known = {}
+        for entry in (await hot.read(ids=list(wanted))).entries:
+            assert entry.id is not None
+            draft = wanted[entry.id]
+            if (entry.kind, entry.speaker) != (draft.kind, draft.speaker) or entry.text not in (draft.text, ""):
+                raise DuplicateId(f"the id {entry.id!r} belongs to a different turn")
+            if not hot.path.has(entry.branch, entry.seq):
+                raise DuplicateId(f"the id {entry.id!r} belongs to a turn that is not on this branch: it was undone, or told elsewhere")
+            known[entry.id] = hot.turn(entry)
+        return known
+
+    async def _write(self, make: Callable[[], Made], expected_version: str | None = None) -> list[Turn]:
+        """Writes what `make` says, again after someone else was first; returns the turns. The lock is held."""
+        hot = self._hot
+        shared = hot.shared
+        if expected_version is not None or not hot.ready:
+            await hot.refresh()
+        for attempt in range(TRIES):
+            if expected_version is not None and expected_version != self.version:
+                raise Conflict(f"the story is at version {self.version}, not {expected_version}: read again, then retry")
+            entries, channels = make()
+            commit = Commit(story=shared.record.id, rev=shared.record.rev, entries=entries, channels=channels, touch=bool(channels))
+            try:
+                rev = await shared.store.write(commit)
+            except Conflict:
+                if expected_version is not None or attempt == TRIES - 1:
+                    raise
+                await hot.refresh()
+                continue
+            if channels:
+                shared.record = dataclasses.replace(shared.record, rev=rev, channels={**shared.record.channels, **channels})
+            turns = [await hot.take(entry) for entry in entries]
+            self._keeper.appended(hot)
+            return turns
+        raise AssertionError("unreachable")
+
+    def _entries(self, drafts: Sequence[Draft]) -> Made:
+        channels: dict[int, tuple[str, ...]] = {}
+        seq = self._hot.state.seq
+        return [self._entry(draft, seq + offset, channels) for offset, draft in enumerate(drafts, 1)], channels
+
+    def _entry(self, draft: Draft, seq: int, channels: dict[int, tuple[str, ...]]) -> Entry:
+        hot = self._hot
+        state = hot.state
+        location = draft.location
+        if location is None and draft.kind != "note":
+            location = state.presence.get(draft.speaker)
+        heard_by = draft.heard_by
+        if heard_by is None and draft.kind == "thought":
+            heard_by = (draft.speaker,)
+        elif heard_by is None and draft.kind == "note":
+            heard_by = tuple(state.seats)
+        channel = self._channel(state.audience(draft.speaker, heard_by, location), channels)
+        extra = {
+            name: value
+            for name, value in (("mentions", list(draft.mentions)), ("when", draft.when), ("cites", list(draft.cites)))
+            if value
+        }
+        seat = state.seats.get(draft.speaker)
+        voice = draft.voice or (seat.label if seat else "")
+        return self._weighed(Entry(
+            hot.path.branch, seq, draft.kind, draft.speaker, voice, draft.text, channel, location, 0, "", self._keeper.clock(),
+            draft.id, extra or None,
+        ))  # fmt: skip
+
+    def _weighed(self, entry: Entry) -> Entry:
+        """The entry with its count: of the line as it will be shown."""
+        hot = self._hot
+        counter = hot.shared.counter
+        shown = render(entry.kind, entry.voice, entry.text, entry.extra.get("when") if entry.extra else None)
+        return entry._replace(tokens=counter.count(shown), counter=counter.id)
+
+    def _channel(self, hearers: tuple[str, ...], channels: dict[int, tuple[str, ...]]) -> int:
+        """The number of the channel with exactly these hearers, a new one where there is none."""
+        hot = self._hot
+        number = hot.channel_number(hearers)
+        if number is not None:
+            return number
+        for number, known in channels.items():
+            if known == hearers:
+                return number
+        number = max((*hot.shared.record.channels, *channels), default=0) + 1
+        channels[number] = hearers
+        return number
+
+    # -- who is where ----------------------------------------------------------------------------------------------------
+
+    async def enter(self, seat: str, location: str, *, text: str | None = None) -> Turn:
+        """Someone comes to a place; those who are there hear of it. Who comes from elsewhere is heard to leave first."""
+        rim.known_seat(seat, self._hot.state.seats)
+        rim.name(location, "location")
+        return await self._move(seat, location, text)
+
+    async def leave(self, seat: str, *, text: str | None = None) -> Turn:
+        """Someone goes, and hears nothing more until they enter again."""
+        rim.known_seat(seat, self._hot.state.seats)
+        return await self._move(seat, None, text)
+
+    async def _move(self, seat: str, location: str | None, text: str | None) -> Turn:
+        hot = self._hot
+        name = hot.state.seats[seat].label
+        shown = rim.text(text) if text is not None else None
+
+        def make() -> Made:
+            state, channels, entries = hot.state, dict[int, tuple[str, ...]](), list[Entry]()
+            here = state.presence.get(seat)
+            if (here is not None and here != location) or location is None:
+                heard = state.audience(seat, None, here)
+                words = shown if location is None and shown else f"{name} leaves {here}." if here else f"{name} leaves."
+                entries.append(self._event("leave", seat, words, here, self._channel(heard, channels), 1))
+            if location is not None:
+                placed = {**state.presence, seat: location}
+                there = [other for other in state.seats if placed.get(other) == location]
+                words = shown or f"{name} comes to {location}."
+                number = self._channel(state.audience(seat, there, location), channels)
+                entries.append(self._event("enter", seat, words, location, number, len(entries) + 1))
+            return entries, channels
+
+        async with hot.lock:
+            return (await self._write(make))[-1]
+
+    async def begin_session(self, title: str | None = None) -> Turn:
+        """A new session of the same story: everyone hears of it, and memory goes on."""
+        words = rim.text(title, "title") if title is not None else "A new session begins."
+
+        def make() -> Made:
+            channels: dict[int, tuple[str, ...]] = {}
+            return [self._event("session", "", words, None, self._channel(tuple(sorted(self._hot.state.seats)), channels), 1)], channels
+
+        async with self._hot.lock:
+            return (await self._write(make))[0]
+
+    def _event(
+        self, kind: str, speaker: str, text: str, location: str | None, channel: int, offset: int, extra: Mapping[str, Any] | None = None
+    ) -> Entry:
+        hot = self._hot
+        voice = hot.state.seats[speaker].label if speaker else ""
+        entry = Entry(hot.path.branch, hot.state.seq + offset, kind, speaker, voice, text, channel, location, 0, "", self._keeper.clock(), None, extra)
+        return entry if kind in AUTHOR_KINDS else self._weighed(entry)
+
+    async def note(self, text: str, *, heard_by: Sequence[str] | None = None, mentions: Sequence[str] = (), id: str | None = None) -> Turn:
+        """Adds to the canon: a character sheet, lore, an author's note. Everyone knows it unless `heard_by` says who."""
+        return await self.append("", text, heard_by=heard_by, kind="note", mentions=mentions, id=id)

@@ -1,0 +1,459 @@
+"""The extractive folds: what a careful game master would write down, in seven languages, within the limit, for any text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from talekeeper.model import Sentence, Turn
+from talekeeper.summarize.extractive import condense, merge, split_sentences
+from talekeeper.summarize.names import find_names, find_numbers
+from talekeeper.tokens import estimate_tokens
+
+
+def turn(at: int, voice: str, text: str, kind: str = "said") -> Turn:
+    return Turn(id=f"t{at}", seq=at, kind=kind, speaker=voice.lower(), voice=voice, text=text, audience=("dm",))  # type: ignore[arg-type]
+
+
+def turns(*lines: tuple[str, str]) -> list[Turn]:
+    return [turn(at, voice, text) for at, (voice, text) in enumerate(lines)]
+
+
+def told(sentences: tuple[Sentence, ...]) -> str:
+    return " ".join(sentence.text for sentence in sentences)
+
+
+@dataclass(frozen=True)
+class Scene:
+    """Ten turns; what a fold of them must have, and what it must not. The same text has more tokens in some scripts."""
+
+    lines: tuple[tuple[str, str], ...]
+    kept: tuple[str, ...]
+    dropped: tuple[str, ...]
+    limit: int = 90
+
+
+SCENES = {
+    "en": Scene(
+        (
+            ("DM", "Rain hammers the shutters of the Drowned Rat. Captain Voss, a scarred woman in a grey cloak, waves you over to her table."),
+            ("Rogue", "Okay, cool. Let me think for a second."),
+            ("DM", 'She lowers her voice. "Bring me the Ash Crown before the new moon and I will pay you 300 gold."'),
+            ("Bard", "I roll persuasion. That's a 14 plus 3, so 17."),
+            ("DM", "Nice, that beats the DC. (d20: 14) Voss slides a silver key across the table and tells you it opens the crypt below Saint Orla's."),
+            ("Rogue", "I promise to bring the key back, Captain. You have my word."),
+            ("Bard", "Haha, can someone pass the pizza?"),
+            ("DM", "Roll for initiative! A crossbow bolt shatters the window and old Tomas, the innkeeper, falls dead behind the bar."),
+            ("Bard", "Oh no. Okay, wow."),
+            ("DM", "He nods. The candles gutter in the draught. The assassin flees north toward the Black Bridge, leaving a torn red sash."),
+        ),
+        ("Voss", "Ash Crown", "300 gold", "silver key", "promise", "Tomas", "dead"),
+        ("pizza", "roll", "14", "Okay", "He nods", "d20", "candles"),
+    ),
+    "de": Scene(
+        (
+            ("SL", "Regen peitscht gegen die Läden der Ertrunkenen Ratte. Hauptmann Voss winkt euch an ihren Tisch."),
+            ("Dieb", "Okay, cool. Lass mich kurz überlegen."),
+            ("SL", "Sie senkt die Stimme. „Bringt mir die Aschenkrone vor dem Neumond, dann zahle ich euch 300 Goldstücke.“"),
+            ("Bardin", "Ich würfle auf Überreden. Das ist eine 14 plus 3, also 17."),
+            ("SL", "Voss schiebt einen silbernen Schlüssel über den Tisch und sagt, er öffne die Gruft unter Sankt Orla (W20: 14)."),
+            ("Dieb", "Ich verspreche dir, den Schlüssel zurückzubringen, Hauptmann."),
+            ("Bardin", "Haha, gib mir mal jemand die Pizza?"),
+            ("SL", "Würfelt Initiative! Ein Bolzen zerschlägt das Fenster, und der alte Wirt Tomas fällt tot hinter die Theke."),
+            ("Bardin", "Oh nein. Wow, okay."),
+            ("SL", "Er nickt. Die Kerzen flackern. Der Mörder flieht nach Norden zur Schwarzen Brücke."),
+        ),
+        ("Voss", "Aschenkrone", "300 Gold", "Schlüssel", "verspreche", "Tomas", "tot"),
+        ("Pizza", "ürfel", "14", "Okay", "Er nickt", "W20", "Kerzen"),
+    ),
+    "fr": Scene(
+        (
+            ("MJ", "La pluie martèle les volets du Rat Noyé. La capitaine Voss vous fait signe d'approcher de sa table."),
+            ("Voleur", "Ok, cool. Laisse-moi réfléchir."),
+            ("MJ", "Elle baisse la voix. « Rapportez-moi la Couronne de Cendre avant la nouvelle lune et je vous paierai 300 pièces d'or. »"),
+            ("Barde", "Je lance les dés : j'ai fait 14 plus 3."),
+            ("MJ", "Voss glisse une clé d'argent sur la table et dit qu'elle ouvre la crypte sous Sainte-Orla (d20 : 14)."),
+            ("Voleur", "Je promets de te rapporter la clé, capitaine."),
+            ("Barde", "Haha, passe-moi la pizza !"),
+            ("MJ", "Jet d'initiative ! Un carreau brise la fenêtre et le vieux Tomas, l'aubergiste, tombe mort derrière le comptoir."),
+            ("Barde", "Oh non. D'accord."),
+            ("MJ", "Il hoche la tête. Les bougies vacillent. L'assassin s'enfuit vers le nord, vers le Pont Noir."),
+        ),
+        ("Voss", "Couronne de Cendre", "300 pièces", "clé", "promets", "Tomas", "mort"),
+        ("pizza", "dés", "14", "cool", "hoche", "d20", "bougies"),
+    ),
+    "es": Scene(
+        (
+            ("Narrador", "La lluvia golpea los postigos de la Rata Ahogada. La capitana Voss os hace señas para que os acerquéis a su mesa."),
+            ("Pícaro", "Vale, guay. Déjame pensar."),
+            ("Narrador", "Ella baja la voz. «Traedme la Corona de Ceniza antes de la luna nueva y os pagaré 300 monedas de oro.»"),
+            ("Barda", "Tiro persuasión: saqué 14 más 3."),
+            ("Narrador", "Voss desliza una llave de plata sobre la mesa y dice que abre la cripta bajo Santa Orla (d20: 14)."),
+            ("Pícaro", "Prometo devolverte la llave, capitana."),
+            ("Barda", "Jaja, ¿me pasas la pizza?"),
+            ("Narrador", "¡Tirada de iniciativa! Un virote rompe la ventana y el viejo Tomás, el posadero, cae muerto tras la barra."),
+            ("Barda", "Oh no. Vale."),
+            ("Narrador", "Él asiente. Las velas tiemblan. El asesino huye hacia el norte, hacia el Puente Negro."),
+        ),
+        ("Voss", "Corona de Ceniza", "300 monedas", "llave", "Prometo", "Tomás", "muerto"),
+        ("pizza", "iniciativa", "14", "guay", "asiente", "d20", "velas"),
+    ),
+    "ru": Scene(
+        (
+            ("Мастер", "Дождь стучит в ставни «Утонувшей крысы». Капитан Восс машет вам рукой из-за своего стола."),
+            ("Плут", "Окей, круто. Дай подумать."),
+            ("Мастер", "Она понижает голос. «Принесите мне Пепельную корону до новолуния, и я заплачу вам 300 золотых монет»."),
+            ("Бард", "Бросаю кубик на убеждение. Выпало 14 плюс 3."),
+            ("Мастер", "Восс кладёт на стол серебряный ключ и говорит, что он открывает склеп под храмом Святой Орлы (d20: 14)."),
+            ("Плут", "Я обещаю вернуть тебе ключ, капитан."),
+            ("Бард", "Ха-ха, передай пиццу!"),
+            ("Мастер", "Бросайте инициативу! Арбалетный болт разбивает окно, и старый трактирщик Томас падает мёртвым за стойкой."),
+            ("Бард", "О нет. Ладно."),
+            ("Мастер", "Он кивает. Свечи дрожат. Убийца бежит на север, к Чёрному мосту."),
+        ),
+        ("Восс", "Пепельную корону", "300 золотых", "ключ", "обещаю", "Томас", "мёртвым"),
+        ("пицц", "инициатив", "14", "круто", "кивает", "d20", "Свечи"),
+        130,
+    ),
+    "zh": Scene(
+        (
+            ("主持人", "雨点敲打着溺鼠酒馆的窗板。沃斯队长向你们招手，示意你们坐到她的桌边。"),
+            ("盗贼", "好的，酷。让我想想。"),
+            ("主持人", "她压低声音说：“在新月之前把灰烬王冠带给我，我付你们三百枚金币。”"),
+            ("吟游诗人", "我掷骰子说服她，14加3。"),
+            ("主持人", "沃斯把一把银钥匙推过桌面，说它能打开圣奥拉教堂下面的墓穴（d20：14）。"),
+            ("盗贼", "我发誓会把钥匙还给你，队长。"),
+            ("吟游诗人", "哈哈，谁把披萨递给我？"),
+            ("主持人", "先攻检定！一支弩箭射碎了窗户，酒馆老板托马斯倒在吧台后面死了。"),
+            ("吟游诗人", "哦，不。好吧。"),
+            ("主持人", "他点点头。蜡烛摇曳。刺客向北逃往黑桥。"),
+        ),
+        ("沃斯", "灰烬王冠", "三百枚金币", "钥匙", "发誓", "托马斯", "死"),
+        ("披萨", "骰", "14", "酷", "点点头", "d20", "蜡烛"),
+        130,
+    ),
+    "ja": Scene(
+        (
+            ("GM", "雨が「溺れ鼠亭」の雨戸を叩いている。ヴォス隊長が君たちを席に手招きする。"),
+            ("盗賊", "オッケー。ちょっと待って、考えさせて。"),
+            ("GM", "彼女は声をひそめる。「新月までに灰の冠を持ってきてくれたら、金貨三百枚を払おう。」"),
+            ("詩人", "説得でダイスを振るね、14足す3。"),
+            ("GM", "ヴォスは銀の鍵を差し出し、聖オルラ教会の地下墓地を開ける鍵だと言う（d20：14）。"),
+            ("盗賊", "鍵は必ず返すと約束する、隊長。"),
+            ("詩人", "ピザ取って、笑。"),
+            ("GM", "イニシアチブ判定！矢が窓を砕き、宿屋の主人トマスが死んで倒れる。"),
+            ("詩人", "うーん、なるほど。"),
+            ("GM", "彼はうなずく。ろうそくが揺れる。暗殺者は北の黒橋へ逃げた。"),
+        ),
+        ("ヴォス", "灰の冠", "金貨三百枚", "銀の鍵", "約束", "トマス", "死"),
+        ("ピザ", "ダイス", "14", "オッケー", "うなずく", "d20", "ろうそく"),
+        170,
+    ),
+}
+
+
+@pytest.mark.parametrize("lang", SCENES)
+def test_a_fold_keeps_what_matters_and_drops_chatter_and_dice(lang: str) -> None:
+    scene = SCENES[lang]
+    fold = condense(turns(*scene.lines), limit=scene.limit)
+    text = told(fold)
+    assert [term for term in scene.kept if term not in text] == []
+    assert [term for term in scene.dropped if term in text] == []
+    assert estimate_tokens(text) <= scene.limit
+
+
+@pytest.mark.parametrize("lang", SCENES)
+def test_a_tight_fold_still_has_the_promise_or_the_death_and_no_noise(lang: str) -> None:
+    scene = SCENES[lang]
+    fold = condense(turns(*scene.lines), limit=60)
+    text = told(fold)
+    assert any(term in text for term in (scene.kept[4], scene.kept[6]))
+    assert [term for term in scene.dropped if term in text] == []
+    assert estimate_tokens(text) <= 60
+
+
+def test_sentences_are_in_order_and_cite_their_turns() -> None:
+    fold = condense(turns(*SCENES["en"].lines), limit=90)
+    assert [sentence.sources for sentence in fold] == [("t2",), ("t4",), ("t5",), ("t7",)]
+
+
+def test_what_a_seat_says_is_attributed_and_narration_is_not() -> None:
+    fold = condense(turns(("Rogue", "I promise to bring the key back."), ("DM", "Elena Swift dies at the bridge.")), limit=90)
+    assert [sentence.text for sentence in fold] == ['Rogue: "I promise to bring the key back."', "Elena Swift dies at the bridge."]
+
+
+def test_a_seat_that_tells_of_itself_by_name_is_not_attributed_twice() -> None:
+    fold = condense(turns(("Mira", "Mira steals the silver key from the duke.")), limit=90)
+    assert told(fold) == "Mira steals the silver key from the duke."
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('Captain Voss leans closer. "Bring me the crown or the boy dies."', 'Captain Voss: "Bring me the crown or the boy dies."'),
+        ('"You killed my brother. Now you will die," Voss says.', 'Voss: "You killed my brother."'),
+        ('"I know who killed the king!" Voss shouts.', '"I know who killed the king!" Voss shouts.'),
+        ('"Bring me the crown or the boy dies."', 'DM: "Bring me the crown or the boy dies."'),
+    ],
+)
+def test_a_quotation_gets_its_speaker(text: str, expected: str) -> None:
+    assert expected in told(condense(turns(("DM", text)), limit=90))
+
+
+def test_a_pronoun_after_a_sentence_about_one_person_gets_the_name() -> None:
+    text = "Captain Voss slams her fist on the table. She swears to hang every thief in Harrow."
+    assert "[Captain Voss] swears to hang every thief in Harrow." in told(condense(turns(("DM", text)), limit=90))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Tomas falls dead. He swears to hang every thief.",  # the dead do not swear
+        "Lady Vex takes his sword. He swears to hang every thief.",  # "his" is someone else
+        "Captain Voss leaves. A guard comes in. He swears to hang every thief.",
+    ],
+)
+def test_a_pronoun_stays_where_it_is_not_plain_who_is_meant(text: str) -> None:
+    assert "He swears to hang every thief." in told(condense(turns(("DM", text)), limit=90))
+
+
+def test_a_bare_vow_stands_with_what_is_vowed() -> None:
+    fold = condense(turns(("Kael", "We will come back for the children. I promise."), ("DM", "The tunnel collapses.")), limit=30)
+    assert 'Kael: "We will come back for the children. I promise."' in told(fold)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I roll a 14 plus 3.", "(d20: 17)", "Roll for initiative!", "That's a 22 to hit.", "Make a perception check.", "I got a 28.", "Nat 20!",
+        "Okay, cool.", "Let me think…", "Hello everyone, welcome back!", "Can someone pass the pizza?", "Haha, lol.", "Hmm, okay. Wait.",
+        "How many hit points do you have left?", "Let's take a five minute break.", "That sounds great, Mira!",
+    ],
+)  # fmt: skip
+def test_chatter_dice_and_table_talk_are_dropped(text: str) -> None:
+    story = turns(("Mira", text), ("DM", "The duke gives Elena a silver key."), ("Kael", text))
+    assert told(condense(story, limit=200)) == "The duke gives Elena a silver key."
+
+
+def test_a_fold_of_nothing_but_chatter_is_not_empty() -> None:
+    assert condense(turns(("Mira", "Okay, cool."), ("DM", "Roll for initiative!")), limit=50)
+
+
+def test_dice_in_brackets_are_cut_out_of_a_sentence() -> None:
+    assert told(condense(turns(("DM", "Elena strikes the troll (d20: 17) and it dies.")), limit=50)) == "Elena strikes the troll and it dies."
+
+
+def test_known_names_are_found_as_whole_words_only() -> None:
+    story = turns(("DM", "A tapestry hangs on the wall of the narrow hall."), ("DM", "In the yard al is feeding the chickens again."))
+    assert told(condense(story, limit=14, known=["Al"])) == "In the yard al is feeding the chickens again."
+
+
+def test_a_known_thing_decides_between_equals() -> None:
+    story = turns(("DM", "On the shelf stands a dusty green bottle."), ("DM", "On the shelf stands a dusty moon compass."))
+    assert "moon compass" in told(condense(story, limit=12, known=["moon compass"]))
+
+
+def test_known_names_in_chinese_are_found_anywhere() -> None:
+    story = turns(("DM", "桌上放着一个旧杯子和一些纸张。"), ("DM", "桌上放着一个月影罗盘和一些纸张。"))
+    assert "月影罗盘" in told(condense(story, limit=30, known=["月影罗盘"]))
+
+
+def test_the_same_is_not_said_twice() -> None:
+    story = turns(("DM", "Elena takes the silver key."), ("DM", "Elena takes the silver key!"), ("DM", "Borin dies at the bridge."))
+    assert [sentence.text for sentence in condense(story, limit=200)] == ["Elena takes the silver key.", "Borin dies at the bridge."]
+
+
+def test_a_sentence_that_is_too_long_is_clipped_between_words() -> None:
+    story = turns(("DM", "Elena promises " + "very " * 40 + "solemnly to return the crown."))
+    (sentence,) = condense(story, limit=12)
+    assert sentence.text.startswith("Elena promises very") and sentence.text.endswith("very…")
+    assert estimate_tokens(sentence.text) <= 12
+
+
+def test_a_sentence_without_blanks_is_clipped_between_signs() -> None:
+    (sentence,) = condense(turns(("DM", "沃斯队长发誓要把灰烬王冠带回来" * 3 + "。")), limit=12)
+    assert sentence.text.startswith("沃斯") and sentence.text.endswith("…")
+
+
+@pytest.mark.parametrize("kind", ["event", "note", "session", "enter", "leave"])
+def test_what_is_not_spoken_stands_bare(kind: str) -> None:
+    assert told(condense([turn(1, "Elena", "Elena Swift enters my old tavern with the crown.", kind)], limit=50)).startswith("Elena Swift")
+
+
+def test_whispers_and_thoughts_are_attributed() -> None:
+    story = [turn(1, "Mira", "I will betray the duke tomorrow.", "thought"), turn(2, "Kael", "I stole the crown from you.", "whisper")]
+    assert told(condense(story, limit=90)) == 'Mira: "I will betray the duke tomorrow." Kael: "I stole the crown from you."'
+
+
+# --- merge -----------------------------------------------------------------------------------------------------------
+
+FOLDS = [
+    ("Mother Ilse begs you to find the six children of Harrow.", "Mira: \"I swear that we will bring them home.\""),
+    ("Sergeant Dorn works for the Lampwright.", "The streets of Harrow are wet and empty."),
+    ("Your arrow kills Osric the apothecary.", "Mira takes the brass lantern."),
+    ("Wynn whispers that the Lampwright is called Aurelio Sant.", "The tunnel smells of tallow."),
+    ("Mother Ilse tells you that Sant was her husband.", "You walk along the shore for a while."),
+    ("Dorn agrees to open the sea gate at midnight.", "A gull cries over the water."),
+    ("Dorn lies dead on the steps of the lighthouse.", "The stairs groan under your boots."),
+    ("Sant crumbles to ash and twelve children wake.", "The ledger names the Countess Verane as the buyer."),
+]
+
+
+def sentences(*texts: str) -> list[Sentence]:
+    return [Sentence(text, (f"t{at}",)) for at, text in enumerate(texts)]
+
+
+def test_a_merge_spreads_over_the_whole_run_and_keeps_promises_and_deaths() -> None:
+    run = sentences(*(text for fold in FOLDS for text in fold))
+    text = told(merged := merge(run, limit=100))
+    assert all(term in text for term in ("Mother Ilse", "I swear", "Osric", "Dorn lies dead", "Countess Verane"))
+    assert not any(term in text for term in ("gull", "tallow", "wet and empty", "for a while"))
+    places = [run.index(sentence) for sentence in merged]
+    assert places == sorted(places)
+    assert places[0] < 4 and places[-1] >= 12
+
+
+def test_a_merge_keeps_sources_and_marks_of_estimation() -> None:
+    run = [Sentence("Borin dies at the bridge.", ("a", "b")), Sentence("Elena takes the crown.", ("c",), estimated=True)]
+    assert merge(run, limit=100) == tuple(run)
+
+
+def test_a_merge_says_the_same_once_but_keeps_who_said_it() -> None:
+    run = sentences("Borin dies.", 'Mira: "I swear it by the moon."', 'Kael: "I swear it by the moon."', "Borin dies!")
+    assert [sentence.sources for sentence in merge(run, limit=100)] == [("t0",), ("t1",), ("t2",)]
+
+
+def test_a_merge_clips_only_when_nothing_fits() -> None:
+    long = "Elena promises " + "very " * 40 + "solemnly to return the crown."
+    assert told(merge(sentences(long, "Borin dies at the old bridge."), limit=12)) == "Borin dies at the old bridge."
+    assert told(merge(sentences(long), limit=12)).endswith("…")
+
+
+def test_the_first_mention_of_a_name_is_preferred() -> None:
+    run = sentences("Old Marta is the innkeeper of Harrow.", *["Marta pours another drink for the table."] * 3, "Marta sings about the sea tonight.")
+    assert "innkeeper" in told(merge(run, limit=14))
+
+
+def test_nothing_gives_nothing() -> None:
+    assert condense([], limit=10) == () == merge([], limit=10)
+    assert condense(turns(("DM", " \n ")), limit=10) == () == merge(sentences("", " "), limit=10)
+
+
+# --- always ----------------------------------------------------------------------------------------------------------
+
+odd = st.text(max_size=120) | st.text(alphabet="ab .!?…\n\"“”„«»「」()[]*:,-'’ABZ19龙死。！ーカЯж", max_size=160)
+prose = st.lists(st.sampled_from([text for scene in SCENES.values() for _, text in scene.lines]), max_size=3).map(" ".join)
+texts = odd | prose
+kinds = st.sampled_from(["said", "whisper", "thought", "event", "note", "session", "enter", "leave"])
+stories = st.lists(st.tuples(st.sampled_from(["DM", "Mira", "", "盗贼", ": "]), texts, kinds), max_size=8)
+limits = st.integers(1, 200)
+known_names = st.lists(st.text(max_size=8) | st.sampled_from(["silver key", "Voss", "王冠"]), max_size=4)
+
+
+@given(stories, limits, known_names)
+def test_any_story_gives_a_fold_within_its_limit(lines: list[tuple[str, str, str]], limit: int, known: list[str]) -> None:
+    story = [turn(at, voice, text, kind) for at, (voice, text, kind) in enumerate(lines)]
+    fold = condense(story, limit=limit, known=known)
+    assert fold == condense(story, limit=limit, known=set(known))
+    assert estimate_tokens(told(fold)) <= limit
+    assert bool(fold) == any(text.strip() for _, text, _ in lines)
+    order = [one.id for one in story]
+    places = [order.index(source) for sentence in fold for source in sentence.sources]
+    assert places == sorted(places)
+    assert all(sentence.text.strip() and len(sentence.sources) == 1 and not sentence.estimated for sentence in fold)
+
+
+@given(st.lists(texts, max_size=12), limits, known_names)
+def test_any_sentences_merge_within_the_limit(parts: list[str], limit: int, known: list[str]) -> None:
+    run = sentences(*parts)
+    merged = merge(run, limit=limit, known=known)
+    assert merged == merge(run, limit=limit, known=known[::-1])
+    assert estimate_tokens(told(merged)) <= limit
+    assert bool(merged) == any(text.strip() for text in parts)
+    assert {sentence.sources for sentence in merged} <= {sentence.sources for sentence in run}
+
+
+@given(texts)
+def test_splitting_loses_nothing_but_blanks(text: str) -> None:
+    assert "".join("".join(split_sentences(text)).split()) == "".join(text.split())
+
+
+@given(texts)
+def test_names_and_numbers_are_found_in_any_text(text: str) -> None:
+    for found in find_names(text) + find_numbers(text):
+        assert found.strip()
+
+
+# --- sentences, names, numbers ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Mr. Smith met Dr. Helm. It rained.", ["Mr. Smith met Dr. Helm.", "It rained."]),
+        ("It is 3.5 miles. Go!", ["It is 3.5 miles.", "Go!"]),
+        ('"Stop!" he cried. "Why?"', ['"Stop!" he cried.', '"Why?"']),
+        ("He left… and came back. Wait... what? Yes!", ["He left… and came back.", "Wait... what?", "Yes!"]),
+        ("He said “Go.” Then he left.", ["He said “Go.”", "Then he left."]),
+        ("« Venez ! » dit-elle. Il part.", ["« Venez ! » dit-elle.", "Il part."]),
+        ("Das ist z.B. gut. Am 3. Mai kam er.", ["Das ist z.B. gut.", "Am 3. Mai kam er."]),
+        ("他来了。“走吧！”他说。真的吗？！好。", ["他来了。", "“走吧！”他说。", "真的吗？！", "好。"]),
+        ("「行こう。」彼は笑った。雨だ。", ["「行こう。」", "彼は笑った。", "雨だ。"]),
+        ("a line\nthat goes on\n\nAnother one\nA third", ["a line that goes on", "Another one", "A third"]),
+        ("1. First thing. 2. Second thing.", ["1. First thing.", "2. Second thing."]),
+        ("J. R. Smith lives here.", ["J. R. Smith lives here."]),
+        ("", []),
+    ],
+)
+def test_sentences_are_split(text: str, expected: list[str]) -> None:
+    assert split_sentences(text) == expected
+
+
+def test_a_text_without_marks_is_cut_into_clauses() -> None:
+    text = "we went down to the river and found the boat and then " * 8
+    pieces = split_sentences(text)
+    assert len(pieces) > 3
+    assert all(len(piece.split()) <= 30 for piece in pieces)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("The innkeeper slides Elena Swift a key. Captain Voss glares.", ["Elena Swift", "Captain Voss"]),
+        ('"Give me the Ash Crown," he says. Elena nods.', ["Ash Crown", "Elena"]),
+        ("When Mira reaches Miller's Rest, the Order of the Silver Hand waits.", ["Mira", "Miller's Rest", "Order of the Silver Hand"]),
+        ("Rain falls on Blackwater. Guards rush in. Old Marta runs.", ["Blackwater", "Marta"]),
+        ("Elena promises Borin the Brave her sword.", ["Elena", "Borin the Brave"]),
+        ("He gives Elena the Crown of Thorns.", ["Elena", "Crown of Thorns"]),
+        ("Suddenly Elena's brother Tomas dies. Silence fell. Torches flicker.", ["Elena", "Tomas"]),
+        ("HELP! STOP HIM! I think so. On Monday we go.", []),
+        ("Meanwhile, Tomas O'Brien and Mary-Ann Smith left.", ["Tomas O'Brien", "Mary-Ann Smith"]),
+        ("Hauptmann Voss verspricht Elena Weber einen Schlüssel aus Silber. Der Wirt gibt dem Dieb das Brot.", ["Hauptmann Voss", "Elena Weber"]),
+        ("Le capitaine Voss promet à Elena la clé de Valcourt.", ["Voss", "Elena", "Valcourt"]),
+        ("El capitán Voss promete a Elena la Corona de Ceniza.", ["Voss", "Elena", "Corona de Ceniza"]),
+        ("Капитан Восс обещает помочь. Борин погиб.", ["Капитан Восс", "Борин"]),
+        ("沃斯队长在「黑水镇」等艾琳·斯威夫特。", ["黑水镇", "艾琳·斯威夫特", "沃斯"]),
+        ("ヴォス隊長は「灰の冠」をエレナさんに渡した。", ["灰の冠", "ヴォス", "エレナ"]),
+    ],
+)
+def test_names_are_found(text: str, expected: list[str]) -> None:
+    assert find_names(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("She pays 300 gold pieces within three days.", ["300 gold pieces", "three days"]),
+        ("Twenty-five crowns and 1,000 silver.", ["Twenty-five crowns", "1,000 silver"]),
+        ("No one knows. One of them left.", []),
+        ("Er zahlt dreihundert Goldstücke.", ["dreihundert Goldstücke"]),
+        ("Elle paie trois cents pièces d'or.", ["trois cents pièces d'or"]),
+        ("他付了三百枚金币，等了三天，带着一个箱子。", ["三百枚金币", "三天"]),
+        ("金貨三百枚を三日以内に払う。", ["金貨三百枚", "三日"]),
+    ],
+)
+def test_numbers_are_found_with_what_they_count(text: str, expected: list[str]) -> None:
+    assert find_numbers(text) == expected
