@@ -15,7 +15,7 @@ import logging
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
-from talekeeper.context import Wish, has_canon, make_plan
+from talekeeper.context import Step, Wish, has_canon, make_plan
 from talekeeper.errors import Conflict, SummaryFailed, TalekeeperError
 from talekeeper.folds import ChildrenOf, Node, Path, pack_sentences, roots_until, unpack_sentences, visible_text
 from talekeeper.hot import Hot
@@ -75,7 +75,7 @@ class Folder:
         self.health = Health(summarizer="model" if janitor else "extractive")
         self._slots = seats_at_once
         self._running = asyncio.Lock()
-        self._steps: tuple[float, ...] = ()
+        self._steps: tuple[Step, ...] = ()
         self._given_up: set[str] = set()
 
     def moved(self) -> bool:

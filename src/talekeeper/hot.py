@@ -36,7 +36,7 @@ from talekeeper.ports import (
     TextRecord,
     TokenCounter,
 )  # fmt: skip
-from talekeeper.state import Shelf, State
+from talekeeper.state import SCENE_KINDS, Shelf, State
 
 CHECKPOINT_EVERY = 256
 LINES_IN_MEMORY = 4096
@@ -56,25 +56,25 @@ def looks_generated(name: str) -> bool:
     return _GENERATED.fullmatch(name) is not None
 
 
-def turn_id(position: Position, secret: int) -> str:
+def turn_id(branch: int, seq: int, keys: Sequence[int]) -> str:
     """The opaque name of an entry: a keyed permutation of its position, so that it can be found again but tells nothing (I3)."""
-    left, right = position
-    for key in _round_keys(secret):
+    left, right = branch, seq
+    for key in keys:
         left, right = right, left ^ _mix(right, key)
     return f"t-{left:08x}{right:08x}"
 
 
-def position_of(name: str, secret: int) -> Position | None:
+def position_of(name: str, keys: Sequence[int]) -> Position | None:
     """The position behind an opaque name; None where it is not one."""
     if _GENERATED.fullmatch(name) is None:
         return None
     left, right = int(name[2:10], 16), int(name[10:], 16)
-    for key in reversed(_round_keys(secret)):
+    for key in reversed(keys):
         left, right = right ^ _mix(left, key), left
     return Position(left, right)
 
 
-def _round_keys(secret: int) -> tuple[int, int, int, int]:
+def round_keys(secret: int) -> tuple[int, int, int, int]:
     return secret & 0xFFFFFFFF, secret >> 32 & 0xFFFFFFFF, secret >> 64 & 0xFFFFFFFF, secret >> 96 & 0xFFFFFFFF
 
 
@@ -122,6 +122,9 @@ class Shared:
     record: StoryRecord
     texts_version: int = 0
 
+    def __post_init__(self) -> None:
+        self.round_keys = round_keys(self.record.config["secret"])
+
     async def reload(self) -> None:
         record = await self.store.load(self.key)
         if record is None:
@@ -147,12 +150,32 @@ class Hot:
         self.saving = asyncio.Lock()
         self.ready = False
         self.path: Path
-        self.state: State
+        self._state: State
+        self._backlog: list[tuple[Entry, Turn]] = []
         self.plans: dict[tuple[Any, ...], Plan] = {}
         self.tail: list[tuple[Entry, Turn]] = []
         self._lines: OrderedDict[tuple[int, int], Line] = OrderedDict()
         self._texts_version = -1
         self._numbers: dict[tuple[str, ...], int] = {}
+        self.head = 0
+        self.channel_for: dict[tuple[Any, ...], int] = {}  # who hears what is said how and where, until someone moves
+
+    @property
+    def state(self) -> State:
+        """What the log adds up to now. Turns of our own are taken in when someone looks, so that appending need not wait for it."""
+        if self._backlog:
+            backlog, self._backlog = self._backlog, []
+            for entry, turn in backlog:
+                self._take(entry, turn)
+        return self._state
+
+    @property
+    def seats(self) -> Mapping[str, Seat]:
+        return self._state.seats
+
+    @property
+    def presence(self) -> Mapping[str, str | None]:
+        return self._state.presence
 
     # -- keeping in step -------------------------------------------------------------------------------------------------
 
@@ -161,7 +184,7 @@ class Hot:
         shared = self.shared
         if self.ready:
             head = await shared.store.head(shared.record.id, self.path.branch)
-            if head.rev == shared.record.rev and head.seq == self.state.seq and self._texts_version == shared.texts_version:
+            if head.rev == shared.record.rev and head.seq == self.head and self._texts_version == shared.texts_version:
                 return
         async with self.saving:
             await self._catch_up()
@@ -195,6 +218,7 @@ class Hot:
         """Seats, channels and model texts may have come from elsewhere."""
         record, state = self.shared.record, self.state
         state.seat_up(seats_of(record.config), record.config["since"], record.channels)
+        self.channel_for.clear()
         roots = {node.key: node for view in state.views.values() for node in view.roots()}
         await self._fetch_texts({**roots, **state.shelf.unsaved})
         state.shelf.drop_saved()
@@ -225,7 +249,9 @@ class Hot:
         self._lines.clear()
         self.plans.clear()
         self.tail.clear()
-        self.state = State(seats_of(record.config), record.config["since"], record.channels, Shelf())
+        self._backlog.clear()
+        self._state = State(seats_of(record.config), record.config["since"], record.channels, Shelf())
+        self.channel_for.clear()
         on = [Span(number, first, min(last, head)) for number, first, last in self.path.segments if first <= min(last, head)]
         found = await self.read(snapshot_on=on)
         if found.snapshot is not None:
@@ -233,7 +259,7 @@ class Hot:
             self.state.revisions = {turn: (row[0], Position(row[1], row[2])) for turn, row in data["revisions"].items()}
             await self._fetch_folds(State.folds_named(data))
             await self.supply(lambda: self.state.load_json(data, self.turns_of))
-        self.saved_at = self.state.seq
+        self.saved_at = self.head = self.state.seq
         self._texts_version = self.shared.texts_version
         self.ready = True
 
@@ -243,12 +269,24 @@ class Hot:
         await self.supply(lambda: self._take(entry, turn))
         return turn
 
+    def told(self, entry: Entry) -> Turn:
+        """A turn of our own is durable now; it is taken in later. Only what moves no one and changes nothing may come this way."""
+        turn = self.turn(entry)
+        if entry.seq == self.head + 1 and entry.branch == self.path.branch:
+            self._backlog.append((entry, turn))
+            self.head = entry.seq
+        return turn
+
     def _take(self, entry: Entry, turn: Turn) -> None:
-        if entry.seq != self.state.seq + 1 or (entry.branch != self.path.branch and entry.seq > self.path.base):
+        state = self.state
+        if entry.seq != state.seq + 1 or (entry.branch != self.path.branch and entry.seq > self.path.base):
             return
-        self.state.add_channel(entry.channel, turn.audience)
-        self.state.apply(entry, turn)
+        state.add_channel(entry.channel, turn.audience)
+        state.apply(entry, turn)
+        self.head = max(self.head, entry.seq)
         self.path.head = max(self.path.head, entry.seq)
+        if entry.kind in SCENE_KINDS:
+            self.channel_for.clear()
         self.tail.append((entry, turn))
         if entry.kind in AUTHOR_KINDS:
             assert entry.extra is not None
@@ -272,9 +310,15 @@ class Hot:
 
     def turn(self, entry: Entry) -> Turn:
         """The entry as a noun, as it was written."""
-        extra = entry.extra or {}
+        extra = entry.extra
+        if extra is None:
+            return Turn(
+                id=entry.id or turn_id(entry.branch, entry.seq, self.shared.round_keys), seq=entry.seq, kind=entry.kind,  # type: ignore[arg-type]
+                speaker=entry.speaker, voice=entry.voice, text=entry.text, audience=self.shared.record.channels[entry.channel],
+                location=entry.location, time=entry.time, tokens=entry.tokens,
+            )  # fmt: skip
         return Turn(
-            id=entry.id or turn_id(Position(entry.branch, entry.seq), self.shared.record.config["secret"]), seq=entry.seq,
+            id=entry.id or turn_id(entry.branch, entry.seq, self.shared.round_keys), seq=entry.seq,
             kind=entry.kind, speaker=entry.speaker, voice=entry.voice, text=entry.text,  # type: ignore[arg-type]
             audience=self.shared.record.channels[entry.channel], location=entry.location, mentions=tuple(extra.get("mentions", ())),
             when=extra.get("when"), time=entry.time, tokens=entry.tokens, target=extra.get("target"), cites=tuple(extra.get("cites", ())),
@@ -365,7 +409,7 @@ class Hot:
 
     @property
     def overdue(self) -> bool:
-        return self.ready and self.state.seq - self.saved_at >= CHECKPOINT_EVERY
+        return self.ready and self.head - self.saved_at >= CHECKPOINT_EVERY
 
     async def checkpoint(self) -> None:
         """Stores the folds, index rows and the snapshot that are due. Losing a race changes nothing."""

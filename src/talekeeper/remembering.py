@@ -267,7 +267,7 @@ class Remembering:
     async def _find(self, name: str) -> Position | None:
         """Where the turn of that id stands, if it is on this path."""
         hot = self._hot
-        at = position_of(name, hot.shared.record.config["secret"])
+        at = position_of(name, hot.shared.round_keys)
         if at is None:
             found = (await hot.read(ids=[name])).entries
             at = found[0].position if found else None

@@ -8,6 +8,7 @@ blank and ends with a newline, so that the token counts of lines add up to the c
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from talekeeper.model import Turn
 
@@ -27,6 +28,7 @@ def defuse(text: str) -> str:
     return text.replace("\n", FENCE)
 
 
+@lru_cache(maxsize=1024)
 def label(name: str) -> str:
     """A speaker's name as it may stand in brackets."""
     return " ".join(name.replace("[", "(").replace("]", ")").split())

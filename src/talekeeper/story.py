@@ -88,8 +88,6 @@ class Story(Telling, Remembering):
         old = branches[hot.path.branch]
         at = hot.path.position(target)
         parent = at.branch if at else None
-        if old.at == hot.state.seq:  # nothing of its own to keep: move the branch itself
-            return [Branch(old.id, old.name, parent, target)]
         taken = {branch.name for branch in branches.values()}
         kept = next(name for number in range(1, len(taken) + 2) if (name := f"{old.name}~{number}") not in taken)
         return [Branch(old.id, kept, old.parent, old.at), Branch(max(branches) + 1, old.name, parent, target)]
@@ -119,6 +117,8 @@ class Story(Telling, Remembering):
         rows = []
         for branch in sorted(record.branches.values(), key=lambda branch: branch.id):
             head = await shared.store.head(record.id, branch.id)
+            if head.seq == branch.at and "~" in branch.name and branch.name != self.branch:
+                continue  # left behind by two rewinds in a row: nothing was ever told on it
             parent = record.branches[branch.parent].name if branch.parent is not None else None
             rows.append(BranchInfo(name=branch.name, parent=parent, forked_at=branch.at, head=head.seq, current=branch.name == self.branch))
         return rows

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from talekeeper import rim
 from talekeeper.errors import Conflict, DuplicateId, InvalidInput, WrongType
@@ -28,8 +27,7 @@ TRIES = 16
 SPOKEN = frozenset({"said", "whisper", "thought", "event", "note"})
 
 
-@dataclass(frozen=True, slots=True)
-class Draft:
+class Draft(NamedTuple):
     """A turn to be appended. `heard_by=None`: those who are present."""
 
     speaker: str
@@ -54,7 +52,7 @@ class Telling:
     @property
     def version(self) -> str:
         """Changes with every entry and every rewind. Pass it as `expected_version` to append only to what you saw."""
-        return f"{self._hot.path.branch}.{self._hot.state.seq}"
+        return f"{self._hot.path.branch}.{self._hot.head}"
 
     async def append(
         self, speaker: str, text: str, *, heard_by: Sequence[str] | None = None, location: str | None = None,
@@ -86,7 +84,7 @@ class Telling:
 
     def _check(self, draft: Draft) -> None:
         rim.text(draft.text)
-        seats = self._hot.state.seats
+        seats = self._hot.seats
         if draft.kind not in SPOKEN:
             raise InvalidInput(f"a turn's kind must be one of {', '.join(sorted(SPOKEN))}, not {draft.kind!r}")
         if draft.speaker or draft.kind not in ("note", "event"):
@@ -147,46 +145,49 @@ class Telling:
                 continue
             if channels:
                 shared.record = dataclasses.replace(shared.record, rev=rev, channels={**shared.record.channels, **channels})
-            turns = [await hot.take(entry) for entry in entries]
+            turns = [hot.told(entry) if entry.kind in SPOKEN else await hot.take(entry) for entry in entries]
             self._keeper.appended(hot)
             return turns
         raise AssertionError("unreachable")
 
     def _entries(self, drafts: Sequence[Draft]) -> Made:
         channels: dict[int, tuple[str, ...]] = {}
-        seq = self._hot.state.seq
-        return [self._entry(draft, seq + offset, channels) for offset, draft in enumerate(drafts, 1)], channels
+        head = self._hot.head
+        return [self._entry(draft, head + offset, channels) for offset, draft in enumerate(drafts, 1)], channels
 
     def _entry(self, draft: Draft, seq: int, channels: dict[int, tuple[str, ...]]) -> Entry:
         hot = self._hot
-        state = hot.state
+        seats = hot.seats
         location = draft.location
         if location is None and draft.kind != "note":
-            location = state.presence.get(draft.speaker)
+            location = hot.presence.get(draft.speaker)
+        heard_by = draft.heard_by
+        who = (draft.speaker, draft.kind, location, None if heard_by is None else tuple(heard_by))
+        channel = hot.channel_for.get(who)
+        if channel is None:
+            channel = self._channel_for(draft, location, channels)
+            if not channels:
+                hot.channel_for[who] = channel
+        extra = None
+        if draft.mentions or draft.when or draft.cites:
+            extra = {"mentions": list(draft.mentions), "when": draft.when, "cites": list(draft.cites)}
+            extra = {name: value for name, value in extra.items() if value}
+        voice = draft.voice or (seats[draft.speaker].label if draft.speaker else "")
+        counter = hot.shared.counter
+        tokens = counter.count(render(draft.kind, voice, draft.text, draft.when))
+        return Entry(
+            hot.path.branch, seq, draft.kind, draft.speaker, voice, draft.text, channel, location, tokens, counter.id, self._keeper.clock(),
+            draft.id, extra,
+        )  # fmt: skip
+
+    def _channel_for(self, draft: Draft, location: str | None, channels: dict[int, tuple[str, ...]]) -> int:
+        state = self._hot.state
         heard_by = draft.heard_by
         if heard_by is None and draft.kind == "thought":
             heard_by = (draft.speaker,)
         elif heard_by is None and draft.kind == "note":
             heard_by = tuple(state.seats)
-        channel = self._channel(state.audience(draft.speaker, heard_by, location), channels)
-        extra = {
-            name: value
-            for name, value in (("mentions", list(draft.mentions)), ("when", draft.when), ("cites", list(draft.cites)))
-            if value
-        }
-        seat = state.seats.get(draft.speaker)
-        voice = draft.voice or (seat.label if seat else "")
-        return self._weighed(Entry(
-            hot.path.branch, seq, draft.kind, draft.speaker, voice, draft.text, channel, location, 0, "", self._keeper.clock(),
-            draft.id, extra or None,
-        ))  # fmt: skip
-
-    def _weighed(self, entry: Entry) -> Entry:
-        """The entry with its count: of the line as it will be shown."""
-        hot = self._hot
-        counter = hot.shared.counter
-        shown = render(entry.kind, entry.voice, entry.text, entry.extra.get("when") if entry.extra else None)
-        return entry._replace(tokens=counter.count(shown), counter=counter.id)
+        return self._channel(state.audience(draft.speaker, heard_by, location), channels)
 
     def _channel(self, hearers: tuple[str, ...], channels: dict[int, tuple[str, ...]]) -> int:
         """The number of the channel with exactly these hearers, a new one where there is none."""
@@ -253,8 +254,10 @@ class Telling:
     ) -> Entry:
         hot = self._hot
         voice = hot.state.seats[speaker].label if speaker else ""
-        entry = Entry(hot.path.branch, hot.state.seq + offset, kind, speaker, voice, text, channel, location, 0, "", self._keeper.clock(), None, extra)
-        return entry if kind in AUTHOR_KINDS else self._weighed(entry)
+        counter = hot.shared.counter
+        tokens = 0 if kind in AUTHOR_KINDS else counter.count(render(kind, voice, text))
+        now = self._keeper.clock()
+        return Entry(hot.path.branch, hot.head + offset, kind, speaker, voice, text, channel, location, tokens, counter.id, now, None, extra)
 
     async def note(self, text: str, *, heard_by: Sequence[str] | None = None, mentions: Sequence[str] = (), id: str | None = None) -> Turn:
         """Adds to the canon: a character sheet, lore, an author's note. Everyone knows it unless `heard_by` says who."""

@@ -19,31 +19,24 @@ from operator import or_
 
 from talekeeper.model import Sentence, Turn
 from talekeeper.summarize.names import (
+    CJK,
     CONTENT,
-    DIGIT,
     MARK,
     NUMBER,
     PERSON,
     SAY,
-    SMALL,
     STOP,
     TIME,
-    Name,
+    Reading,
     Word,
     is_cjk,
     known_terms,
-    language,
     languages,
     marks_of,
-    names_in,
-    names_in_cjk,
     normalise,
-    numbers_in_cjk,
     phrases_in,
     read,
-    read_cjk,
-    runs_in,
-    sure_names,
+    study,
     terms_in,
 )
 from talekeeper.tokens import estimate_tokens
@@ -110,7 +103,7 @@ def _clauses(sentence: str) -> list[str]:
     for clause in _CLAUSE.split(sentence):
         clause = clause.strip()
         if pieces and _size(pieces[-1]) < 12 and _size(pieces[-1]) + _size(clause) <= 30:
-            pieces[-1] += ("" if is_cjk(language(clause)) else " ") + clause
+            pieces[-1] += ("" if CJK.search(clause) else " ") + clause
         elif clause:
             pieces += _hard_cut(clause)
     return pieces
@@ -134,26 +127,30 @@ def _hard_cut(clause: str) -> list[str]:
 # --- worth -----------------------------------------------------------------------------------------------------------
 
 _EVENTS = {
-    "promise": 4.0, "death": 4.0, "betray": 3.0, "reveal": 2.5, "quest": 2.5, "threat": 2.5, "outcome": 2.0, "decide": 2.0, "gain": 2.0, "travel": 1.0,
+    "promise": 4.0, "death": 4.0, "threat": 2.8, "reveal": 2.5, "quest": 2.5, "outcome": 2.0, "decide": 2.0, "gain": 2.0, "travel": 1.0,
 }  # fmt: skip
-_ABOUT = {"thing": 1.2, "money": 1.2, "number": 0.8, "digit": 1.0, "person": 0.6, "place": 0.6, "time": 0.5}
+_ABOUT = {"thing": 1.2, "money": 1.2, "number": 1.0, "person": 0.6, "place": 0.6, "time": 0.5}
 _CUES = reduce(or_, (MARK[name] for name in _EVENTS))
 _WEIGHED = reduce(or_, (MARK[name] for name in _ABOUT), _CUES)
 _OFFER = MARK["gain"] | MARK["quest"] | MARK["promise"] | MARK["decide"]
 _ORDER = MARK["gain"] | MARK["quest"] | MARK["death"]
-_GAIN, _GOODS = MARK["gain"], MARK["thing"] | MARK["money"] | NUMBER | DIGIT
-_BOND = MARK["promise"] | MARK["decide"] | MARK["threat"]
+_GAIN, _GOODS = MARK["gain"], MARK["thing"] | MARK["money"] | NUMBER
+_BOND = MARK["promise"] | MARK["decide"]
 _DEATH, _MONEY = MARK["death"], MARK["money"]
-_FIRST, _SECOND, _PRONOUN, _SUBJECT = MARK["first"], MARK["second"], MARK["pronoun"], MARK["subject"]
-_DICE, _ROLL, _TABLE, _CHATTER = MARK["dice"], MARK["roll"], MARK["table"], MARK["chatter"]
+_FIRST, _SECOND, _PRONOUN = MARK["first"], MARK["second"], MARK["pronoun"]
+_ROLL, _TABLE, _CHATTER = MARK["roll"], MARK["table"], MARK["chatter"]
+_DIGIT = re.compile(r"\d")
 _DICE_TALK = re.compile(
     r"\b\d*[dwкд]\d{1,3}\b|\d\s*(?:\+|plus|minus|más|mas|плюс|加|足す|プラス)\s*\d|\bto hit\b|\bnat(?:ural)?[ -]?(?:20|1|twenty|one)\b"
     r"|\b(?:i|i've|we|ich habe|j'ai|he sacado|у меня|выпало)\s+(?:(?:got|get|rolled|have|fait|gewürfelt|saqué|eine?)\s+)*(?:an?\s+|un\s+)?\d+\b(?!\s+[a-zà-ÿа-я])"
     r"|\b(?:that's|it's|that is|does|das ist|das sind|ça fait|eso es|это)\s+(?:an?\s+|eine\s+|un\s+)?\d+\b(?!\s+[a-zà-ÿа-я]{4})",
     re.I,
 )  # fmt: skip
-_DETAIL, _PRAISE, _BASE = 0.3, 0.3, 25.0
+_DETAIL, _BASE = 0.3, 25.0
 _PLAIN, _IDLE_TALK, _TABLE_TALK = 0, 1, 2
+
+
+_UNREAD = study("", "en")
 
 
 @dataclass(slots=True)
@@ -169,9 +166,7 @@ class _Draft:
     outside: str | None = None  # what is not in quotes, if something is
     voice: str = ""
     text: str = ""
-    words: Sequence[Word] = ()
-    runs: Sequence[list[int]] = ()
-    names: Sequence[Name] = ()
+    reading: Reading = _UNREAD
     keys: Sequence[str] = ()
     marks: int = 0
     rank: int = _PLAIN
@@ -188,12 +183,8 @@ def _weight(marks: int) -> float:
         events.remove(_EVENTS["gain"])
     about = min(2.0, sum(weight for name, weight in _ABOUT.items() if marks & MARK[name]))
     vow = 2.0 if marks & MARK["promise"] and marks & _FIRST else 0.0
-    bargain = 3.0 if marks & _OFFER and marks & _MONEY and marks & (DIGIT | NUMBER) else 0.0
+    bargain = 3.0 if marks & _OFFER and marks & _MONEY and marks & NUMBER else 0.0
     return sum(events[:1]) + 0.5 * sum(events[1:3]) + about + bargain + vow
-
-
-def _read(text: str, lang: str) -> list[Word]:
-    return read_cjk(text, lang) if is_cjk(lang) else read(text, lang)
 
 
 def _judge(drafts: list[_Draft], known: Collection[str], voices: Collection[str]) -> None:
@@ -201,25 +192,27 @@ def _judge(drafts: list[_Draft], known: Collection[str], voices: Collection[str]
     speakers = {norm for voice in voices for piece in voice.split() if (norm := normalise(piece))}
     sure = set(speakers)
     for draft in drafts:
-        draft.words = _read(draft.body, draft.lang)
-        if not is_cjk(draft.lang):
-            draft.runs = runs_in(draft.words)
-            if draft.runs and draft.lang != "de":
-                sure.update(sure_names(draft.words, draft.runs))
+        draft.reading = study(draft.body, draft.lang)
+        sure.update(draft.reading.sure)
     whole = " ".join([draft.body for draft in drafts])
     registry = known_terms(known, whole)
     spoken = {lang: phrases_in(whole, lang) for lang in {draft.lang: None for draft in drafts}}
     met: set[str] = set()
     for draft in drafts:
-        _mark(draft, sure, voices)
+        body, reading = draft.body, draft.reading
+        if reading.doubtful:
+            draft.reading = reading = reading.given(sure, draft.lang)
+        draft.keys, marks = reading.keys, reading.marks
         for phrase, mark in spoken[draft.lang]:
-            draft.marks |= mark if phrase in draft.body else 0
-        familiar = terms_in(draft.body, draft.words, registry) if registry else ()
+            marks |= mark if phrase in body else 0
+        draft.marks = marks
+        if voices and is_cjk(draft.lang):
+            draft.keys = [*draft.keys, *(voice for voice in voices if voice in body and voice not in draft.keys)]
+        familiar = terms_in(body, reading.words, registry) if registry else ()
         if familiar:
             draft.keys = [*draft.keys, *(term for term in map(str.lower, familiar) if not any(key in term for key in draft.keys))]
         draft.rank = _rank(draft, speakers)
         if draft.rank == _PLAIN:
-            marks = draft.marks
             draft.worth += _weight(marks & (_WEIGHED | _FIRST)) + _form(draft) + min(3, len(familiar))
             if draft.keys:
                 new = [key for key in draft.keys if key not in met]
@@ -227,38 +220,23 @@ def _judge(drafts: list[_Draft], known: Collection[str], voices: Collection[str]
                 met.update(new)
 
 
-def _mark(draft: _Draft, sure: Collection[str], voices: Collection[str]) -> None:
-    """Notes the names and marks of a draft. A word within a name is no cue: nobody drowned in "the Drowned Rat"."""
-    words = draft.words
-    marks = [word[0] for word in words]
-    if is_cjk(draft.lang):
-        draft.names = [Name(name, [], name) for name in names_in_cjk(draft.body, draft.lang)]
-        draft.keys = [name.key for name in draft.names] + [voice for voice in voices if voice in draft.body]
-        marks.append(NUMBER if numbers_in_cjk(draft.body) else 0)
-    elif draft.runs:
-        draft.names = names_in(words, draft.runs, draft.lang, sure)
-        draft.keys = [name.key for name in draft.names]
-        for name in draft.names:
-            for at in name.places:
-                marks[at] &= ~_CUES
-    draft.marks = reduce(or_, marks, 0)
-
-
 def _rank(draft: _Draft, voices: Collection[str]) -> int:
     """Whether a sentence tells something, or is chatter, or is about dice and the table."""
-    words, marks = draft.words, draft.marks
-    if marks & (_DICE | _TABLE):
+    words, marks = draft.reading.words, draft.marks
+    if marks & _TABLE:
         return _TABLE_TALK
-    if marks & (_ROLL | DIGIT):
-        rolls = sum(1 for word in words if word.marks & _ROLL)
-        if rolls > 1 or (rolls and marks & (DIGIT | NUMBER) and not marks & _DEATH) or _DICE_TALK.search(draft.body):
+    if marks & _ROLL:
+        rolls = len([word for word in words if word.marks & _ROLL])
+        if rolls > 1 or (marks & NUMBER and not marks & _DEATH):
             return _TABLE_TALK
+    if marks & (NUMBER | _ROLL) and _DIGIT.search(draft.body) and _DICE_TALK.search(draft.body):
+        return _TABLE_TALK
     if is_cjk(draft.lang):
         idle = sum(len(word.norm) for word in words if word.marks & _CHATTER)
         return _IDLE_TALK if idle * 2 >= len(draft.body.strip("。！？…「」“”，、 ")) else _PLAIN
-    if marks & _WEIGHED & ~(PERSON | NUMBER | TIME) or any(name.key not in voices for name in draft.names):
+    if marks & _WEIGHED & ~(PERSON | NUMBER | TIME) or any(key not in voices for key in draft.reading.keys):
         return _PLAIN
-    if marks & _CHATTER and sum(1 for word in words if word.marks & _CHATTER) * 2 >= len(words):
+    if marks & _CHATTER and 2 * len([word for word in words if word.marks & _CHATTER]) >= len(words):
         return _IDLE_TALK
     return _PLAIN if marks & CONTENT else _IDLE_TALK
 
@@ -272,21 +250,18 @@ def tells(sentence: str, lang: str) -> bool:
 
 def _form(draft: _Draft) -> float:
     """What the shape of a sentence does to its worth: an order; a question, a stump, a pronoun in the place of a name."""
-    words, text = draft.words, draft.body
+    words, text = draft.reading.words, draft.body
     worth = 1.0 if text[0] in _OPENING and any(word.marks & _ORDER for word in words[:2]) else 0.0
     if text[-1] in "?？" or text[-2:-1] in ("?", "？"):
         worth -= 1.5
+    worth += _DETAIL * min(14, draft.reading.detail)
     if is_cjk(draft.lang):
-        worth += _DETAIL * min(14, len(text) / 3)
         return worth - (1.0 if len(text) < 7 else 0.0) - (0.8 if not draft.keys and draft.marks & _PRONOUN else 0.0)
-    worth += _DETAIL * min(14, len([word for word in words if word[0] & CONTENT]))
-    if draft.marks & _CHATTER:
-        worth -= _PRAISE * sum(1 for word in words if word[0] & _CHATTER and not word[0] & SMALL)
     if len(words) < 4:
         worth -= 2.5
     if not draft.keys and words and words[0].marks & _PRONOUN:
         return worth - 1.2
-    return worth - (0.6 if any(word.marks & _PRONOUN for word in words[1:3]) else 0.0)
+    return worth - (0.6 if len(words) > 2 and (words[1].marks | words[2].marks) & _PRONOUN else 0.0)
 
 
 # --- choice ----------------------------------------------------------------------------------------------------------
@@ -319,15 +294,15 @@ def _take(drafts: list[_Draft], limit: int, fade: float) -> list[int]:
     def value(draft: _Draft) -> float:
         worth = draft.worth * told.get(draft.stretch, 1.0)
         if draft.keys:
-            worth += 0.6 * min(3, sum(1 for key in draft.keys if key not in covered))
+            worth += 0.6 * min(3, len([key for key in draft.keys if key not in covered]))
         return worth / (_BASE + (1.3 * len(draft.text) if is_cjk(draft.lang) else len(draft.text) / 4))  # a short sentence is not all that cheap
 
     heap = [(-value(draft), at) for at, draft in enumerate(drafts) if draft.rank == _PLAIN and draft.worth > -1]
     heapq.heapify(heap)
     costs: dict[int, int] = {}
     spare: list[int] = []
-    used = 0
-    while heap:
+    room = limit
+    while heap and (room > 4 or not costs):
         at = heap[0][1]
         draft = drafts[at]
         now = -value(draft)
@@ -335,57 +310,55 @@ def _take(drafts: list[_Draft], limit: int, fade: float) -> list[int]:
             heapq.heapreplace(heap, (now, at))
             continue
         heapq.heappop(heap)
-        if draft.worth < _ENOUGH and used * 2 > limit:
+        if draft.worth < _ENOUGH and room * 2 < limit:
             continue
         cost = estimate_tokens(draft.text)
-        if used + cost > limit:
+        if cost > room:
             spare.append(at)
-            continue
-        key = _key(draft)
-        if key not in said:
+        elif (key := _key(draft)) not in said:
             said.add(key)
             costs[at] = cost
-            used += cost
+            room -= cost
             told[draft.stretch] = told.get(draft.stretch, 1.0) * fade
             covered.update(draft.keys)
-    spare = [at for at in spare if drafts[at].worth >= _ENOUGH and _key(drafts[at]) not in said]
-    if spare:
-        _exchange(drafts, costs, spare, limit)
+    spare += [at for _, at in heap]
+    best = heapq.nsmallest(6, [at for at in spare if drafts[at].worth >= _ENOUGH], key=lambda at: (-drafts[at].worth, at))
+    fresh = {key: at for at in reversed(best) if (key := _key(drafts[at])) not in said}
+    if costs and fresh:
+        over = {at: drafts[at].worth * told[drafts[at].stretch] / fade - _FILLER for at in costs}
+        over |= {at: drafts[at].worth * told.get(drafts[at].stretch, 1.0) - _FILLER for at in fresh.values()}
+        _exchange(over, costs, {at: estimate_tokens(drafts[at].text) for at in sorted(fresh.values(), key=best.index)}, room)
     return list(costs)
 
 
 def _key(draft: _Draft) -> str:
     """What two drafts have in common that say the same."""
-    said = draft.body if is_cjk(draft.lang) else " ".join([word.norm for word in draft.words])
+    said = draft.body if is_cjk(draft.lang) else " ".join([word.norm for word in draft.reading.words])
     return f"{draft.voice}: {said}"
 
 
-def _exchange(drafts: list[_Draft], costs: dict[int, int], spare: list[int], limit: int) -> None:
-    """Makes better use of the room: one draft for some that fit in its place, or up to three for one that is worth more."""
-    prices = {at: estimate_tokens(drafts[at].text) for at in spare}
-    spare.sort(key=lambda at: (-drafts[at].worth, at))
-    room = limit - sum(costs.values())
-    for out in sorted(costs, key=lambda at: (drafts[at].worth, at)):
+def _exchange(over: dict[int, float], costs: dict[int, int], spare: dict[int, int], room: int) -> None:
+    """Makes better use of the room: some spare drafts (best first) in the place of a lesser one, or one in the place of up to three."""
+    for out in sorted(costs, key=lambda at: (over[at], at)):
         left, into = room + costs[out], []
         for at in spare:
-            if at not in costs and prices[at] <= left:
+            if spare[at] <= left and at not in costs:
                 into.append(at)
-                left -= prices[at]
-        if into and sum(drafts[at].worth - _FILLER for at in into) > drafts[out].worth - _FILLER + 0.3:
+                left -= spare[at]
+        if into and sum([over[at] for at in into]) > over[out] + 0.3:
             del costs[out]
-            costs.update((at, prices[at]) for at in into)
+            costs.update((at, spare[at]) for at in into)
             room = left
     for at in spare:
-        left, gone = room - prices[at], []
-        for out in sorted(costs, key=lambda at: (drafts[at].worth, at))[:3]:
+        left, gone = room - spare[at], []
+        for out in sorted(costs, key=lambda at: (over[at], at))[:3] if left < 0 else ():
             if left < 0:
                 gone.append(out)
                 left += costs[out]
-        lost = sum(drafts[out].worth - _FILLER for out in gone) + 0.3
-        if at not in costs and left >= 0 and (not gone or lost < drafts[at].worth - _FILLER):
+        if at not in costs and left >= 0 and (not gone or sum([over[out] for out in gone]) + 0.3 < over[at]):
             for out in gone:
                 del costs[out]
-            costs[at] = prices[at]
+            costs[at] = spare[at]
             room = left
 
 
@@ -429,8 +402,9 @@ _ASIDE = re.compile(
     re.I,
 )  # fmt: skip
 _SPEAKER = re.compile(r"(\[[^\]\n]{1,60}\]|[^\s:：,;\"“„«「]{1,30}(?: [^\s:：,;\"“„«「]{1,30}){0,3}) ?[:：] ?(?=[\"“„«「『*])")
-_GENDER = {word: gender for gender, words in (("m", "he his him er ihm ihn él он его ему 他 彼"), ("f", "she her hers elle ella она ее ей 她 彼女"))
+_GENDER = {word: gender for gender, words in (("m", "he his him er ihm ihn il él он его ему 他 彼"), ("f", "she her hers elle ella она ее ей 她 彼女"))
            for word in words.split()}  # fmt: skip
+_HE_OR_SHE = frozenset("he she er il elle él ella он она 他 她 彼 彼女".split())
 _TITLES = {word: gender for gender, words in (
     ("m", "lord king prince duke baron count father brother sir uncle mr herr könig vater bruder roi prince père frère rey padre hermano señor don лорд отец"),
     ("f", "lady queen princess duchess baroness countess mother sister dame aunt mrs miss frau königin mutter schwester reine princesse mère sœur reina "
@@ -489,7 +463,7 @@ def _join_stump(drafts: list[_Draft]) -> None:
     if len(drafts) < 2 or len(drafts[-1].body) > 24 or len(drafts[-2].body) > 160:
         return
     before, stump = drafts[-2:]
-    if marks_of(stump.body, _read(stump.body, stump.lang), stump.lang) & _BOND:
+    if marks_of(stump.body, study(stump.body, stump.lang).words, stump.lang) & _BOND:
         outside = None if before.outside is None and stump.outside is None else f"{before.outside or ''}{stump.outside or ''}"
         drafts[-2:] = [_Draft(f"{before.body}{'' if is_cjk(before.lang) else ' '}{stump.body}", before.lang, outside=outside)]
 
@@ -514,29 +488,21 @@ def _find_tellers(drafts: list[_Draft]) -> None:
 def _doer(draft: _Draft) -> str:
     """The name with which a sentence begins, quotes apart; where it has quotes, the only name beside them."""
     text = draft.body if draft.outside is None else draft.outside
-    if is_cjk(draft.lang):
-        doer = _Draft(text, draft.lang, names=[Name(name, [], name) for name in names_in_cjk(text, draft.lang)])
-    else:
-        words = read(text, draft.lang)
-        doer = _Draft(text, draft.lang, words=words, names=names_in(words, runs_in(words), draft.lang))
-    return _subject(doer) or (doer.names[0].text if draft.outside is not None and len(doer.names) == 1 else "")
+    reading = study(text, draft.lang)
+    return _subject(text, reading) or (reading.names[0].text if draft.outside is not None and len(reading.names) == 1 else "")
 
 
-def _subject(draft: _Draft) -> str:
+def _subject(text: str, reading: Reading) -> str:
     """The name with which a sentence begins, or the only one in it that has a title."""
-    if not draft.names:
+    if not reading.names:
         return ""
-    first = draft.names[0]
-    if is_cjk(draft.lang):
-        return first.text if draft.body.startswith(first.text) else ""
-    if first.places[0] == 0 or (first.places[0] == 1 and draft.words[0].marks & STOP):
+    first, words = reading.names[0], reading.words
+    if not first.places:  # a script without blanks
+        return first.text if text.startswith(first.text) else ""
+    if first.places[0] == 0 or (first.places[0] == 1 and words[0].marks & STOP):
         return first.text
-    titled = [name.text for name in draft.names if _has_title(draft.words, name)]
+    titled = [name.text for name in reading.names if (words[name.places[0]].marks | words[name.places[0] - 1].marks) & PERSON]
     return titled[0] if len(titled) == 1 else ""
-
-
-def _has_title(words: Sequence[Word], name: Name) -> bool:
-    return bool((words[name.places[0]].marks | words[name.places[0] - 1].marks) & PERSON)
 
 
 def _is_narrator(turn: Turn) -> bool:
@@ -558,7 +524,8 @@ def _tell(drafts: list[_Draft], turns: Sequence[Turn]) -> None:
     narrators = [_is_narrator(turn) for turn in turns]
     subject = gender = ""
     for draft in drafts:
-        turn, lead = turns[draft.stretch], draft.words[0] if draft.words else None
+        turn, words = turns[draft.stretch], draft.reading.words
+        lead = words[0] if words else None
         draft.text = _ended(draft.body, draft.lang)
         if not narrators[draft.stretch]:
             own = draft.text[: len(turn.voice) + 12] if draft.outside is None else draft.outside
@@ -568,15 +535,15 @@ def _tell(drafts: list[_Draft], turns: Sequence[Turn]) -> None:
             _attribute(draft, draft.voice or (f"[{subject}]" if subject else turn.voice))
         elif draft.outside is None and draft.marks & _FIRST and turn.kind not in _TOLD_BARE and not is_cjk(draft.lang):
             _attribute(draft, turn.voice)
-        elif lead and lead.marks & _SUBJECT and draft.text.startswith(lead.plain):
+        elif lead and lead.norm in _HE_OR_SHE and draft.text.startswith(lead.plain):
             his = _GENDER.get(lead.norm, "")
             if subject and gender in ("", his):
                 draft.text, gender = f"[{subject}]{draft.text[len(lead.plain) :]}", his
             else:
                 subject = ""
         elif lead and draft.outside is None and not lead.marks & (_PRONOUN | _SECOND):
-            subject = "" if draft.marks & _DEATH else _subject(draft)
-            gender = _gender_of(subject, draft.words) if subject else ""
+            subject = "" if draft.marks & _DEATH else _subject(draft.body, draft.reading)
+            gender = _gender_of(subject, words) if subject else ""
 
 
 def _gender_of(subject: str, words: Sequence[Word]) -> str:

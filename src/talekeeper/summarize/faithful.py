@@ -14,7 +14,6 @@ from dataclasses import dataclass
 
 from talekeeper.summarize.extractive import split_sentences, tells
 from talekeeper.summarize.names import (
-    CAPITAL,
     CJK,
     MARK,
     PERSON,
@@ -155,9 +154,9 @@ def _has(summary: str, words: Sequence[Word], numbers: Collection[int], term: st
     wanted = [part.norm for part in parts if part.norm]
     if not wanted or _find_run(norms, wanted):
         return True
-    capitals = {_stem(word.norm) for word in words if word.marks & CAPITAL}
+    capitals = {_stem(word.norm) for word in words if word.plain[:1].isupper()}
     return len(wanted) > 1 and any(
-        len(part.norm) > 2 and not part.marks & (PERSON | STOP) and _stem(part.norm) in capitals for part in parts if part.marks & CAPITAL or term.islower()
+        len(part.norm) > 2 and not part.marks & (PERSON | STOP) and _stem(part.norm) in capitals for part in parts if part.plain[:1].isupper() or term.islower()
     )
 
 

@@ -50,7 +50,7 @@ class Janitor:
         answer = await self._ask(messages, spend)
         summary = _check(answer, texts)
         needed = faithful.must_survive(texts, known, limit=limit)
-        lost = faithful.missing(summary, needed)
+        lost: Sequence[str] = faithful.missing(summary, needed)
         if lost:
             answer, lost = await self._repair(messages, answer, lost, needed, texts, spend)
         sentences = cite(answer, pieces)

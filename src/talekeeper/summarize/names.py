@@ -12,29 +12,29 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cache, lru_cache, reduce
 from operator import or_
 from pathlib import Path
 from typing import NamedTuple
 
-CUES = ("promise", "threat", "death", "gain", "decide", "reveal", "betray", "quest", "outcome", "travel")
+CUES = ("promise", "threat", "death", "gain", "decide", "reveal", "quest", "outcome", "travel")
 ABOUT = ("money", "thing", "person", "place", "time", "number")
-VOICE = ("say", "first", "second", "pronoun", "subject")
-NOISE = ("dice", "roll", "table", "chatter", "stop", "starter", "epithet", "neutral")
-FORMS = ("upper", "shout", "opens", "breaks", "ends", "owns", "digit", "nameable", "content")
-MARK = {name: 1 << bit for bit, name in enumerate(CUES + ABOUT + VOICE + NOISE + FORMS)}
+SPEECH = ("say", "first", "second", "pronoun")
+NOISE = ("roll", "table", "chatter", "stop", "starter")
+FORMS = ("nameable", "content", "opens", "breaks", "ends", "owns")
+MARK = {name: 1 << bit for bit, name in enumerate(CUES + ABOUT + SPEECH + NOISE + FORMS)}  # 30 bits at most are quick in Python
+MARK |= {"betray": MARK["threat"], "dice": MARK["table"], "neutral": 0}
 
-CAPITAL, OPENS, BREAKS, ENDS, OWNS, DIGIT, NAMEABLE, CONTENT = (
-    MARK[name] for name in ("upper", "opens", "breaks", "ends", "owns", "digit", "nameable", "content")
-)
-PERSON, PLACE, THING, TIME, NUMBER = (MARK[name] for name in ("person", "place", "thing", "time", "number"))
-STOP, EPITHET, SAY = MARK["stop"], MARK["epithet"], MARK["say"]
-LISTED = (1 << len(CUES + ABOUT + VOICE + NOISE)) - 1 & ~EPITHET
-NEVER = STOP | MARK["shout"] | MARK["first"] | MARK["second"] | MARK["pronoun"] | MARK["dice"]
-_CUE_MARKS = (1 << len(CUES)) - 1 | SAY
+NAMEABLE, CONTENT, OPENS, BREAKS, ENDS, OWNS = (MARK[name] for name in FORMS)
+MONEY, THING, PERSON, PLACE, TIME, NUMBER = (MARK[name] for name in ABOUT)
+SAY, STOP = MARK["say"], MARK["stop"]
 SMALL = STOP | MARK["first"] | MARK["second"] | MARK["pronoun"]
 IDLE = SMALL | MARK["chatter"] | MARK["starter"]
-NOT_ALONE = PERSON | TIME | NUMBER | MARK["chatter"]
+_LISTED = (1 << len(CUES + ABOUT + SPEECH + NOISE)) - 1
+_COMMON = _LISTED & ~SAY
+_CUE_MARKS = (1 << len(CUES)) - 1 | SAY
+_NOT_ALONE = PERSON | TIME | NUMBER | MARK["chatter"]
 
 _EDGES = " \t\r\n.,;:!?…\"'“”„‘’‚‹›«»()[]{}<>*_~`—–-¡¿#|/\\=+&。、！？，；：（）「」『』·•"
 _BREAK = re.compile(r"[^\w'’]$")
@@ -53,6 +53,10 @@ _ABBREVIATIONS = frozenset(
 _LATIN = ("en", "de", "fr", "es")
 _CONNECTORS = frozenset("of de du des del di da von van zu vom ibn bin".split())
 _LINKS = frozenset({("of", "the"), ("de", "la"), ("de", "los"), ("de", "las"), ("de", "l"), ("von", "der"), ("von", "den"), ("van", "der")})
+_EPITHETS = frozenset(
+    "great bold brave wise old elder younger young red black white grey gray blue green golden cruel kind good just terrible mad blind lame pious fair "
+    "strong swift silent bloody undying butcher bard rogue wizard cleric fighter ranger paladin druid smith baker hunter wanderer".split()
+)  # fmt: skip
 _NOT_A_NAME = re.compile(r"(?:ing|ly|ness|ment|tion|less|ful)$")
 _SITES = frozenset("rest end reach hollow landing crossing watch folly maw den fall falls deep pass point bay rock bluff ferry hill head".split())
 _VERB_AFTER = {
@@ -70,12 +74,14 @@ _GERMAN_BEFORE = frozenset(
 _GERMAN_NOUN = re.compile(r"(?:ung|heit|keit|schaft|nis|tion|tum|chen|lein|ling|ung|ungen|heiten|stück|stücke|stücken|ien|ern|eln)$")
 
 
-class Word(NamedTuple):
-    """A piece of text: its marks, its form for comparing, and itself without marks around it."""
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A piece of text: its marks, its form for comparing, itself without signs around it, and 1 if it tells, -1 if it chatters."""
 
     marks: int
     norm: str
     plain: str
+    detail: int = 0
 
 
 @cache
@@ -130,18 +136,17 @@ def _look(piece: str, lang: str) -> Word:
         bare = whole = bare[:-2]
         marks = marks or _groups_of(full[:-2], lang)
         marks |= OWNS
-    if bare[:1].isupper():
-        marks |= CAPITAL | (MARK["shout"] if len(bare) > 1 and bare.isupper() else 0)
-        marks |= 0 if marks & NEVER else NAMEABLE
+    if bare[:1].isupper() and not marks & (SMALL | MARK["dice"]) and not (len(bare) > 1 and bare.isupper()):
+        marks |= NAMEABLE
+    if bare[:1].isdigit():
+        marks |= NUMBER
     if bare and not marks & IDLE:
         marks |= CONTENT
-    if any(char.isdigit() for char in bare):
-        marks |= DIGIT
     if _OPEN.search(piece):
         marks |= OPENS
     if _BREAK.search(piece) and not (full in _ABBREVIATIONS or (len(bare) == 1 and bare.isupper() and piece.endswith("."))):
         marks |= BREAKS | (ENDS if _END.search(piece) else 0)
-    return Word(marks, normalise(bare), whole)
+    return Word(marks, normalise(bare), whole, 1 if marks & CONTENT else -1 if marks & MARK["chatter"] and not marks & SMALL else 0)
 
 
 class _Reader(dict[str, Word]):
@@ -190,7 +195,7 @@ def phrases_in(text: str, lang: str) -> list[tuple[str, int]]:
 
 def marks_of(text: str, words: Iterable[Word], lang: str) -> int:
     """The marks of all words of a text, and of the phrases in it."""
-    return reduce(or_, [marks for _, marks in phrases_in(text, lang)], reduce(or_, [word[0] for word in words], 0))
+    return reduce(or_, [marks for _, marks in phrases_in(text, lang)], reduce(or_, [word.marks for word in words], 0))
 
 
 @cache
@@ -218,7 +223,7 @@ def language(text: str, default: str = "en") -> str:
 
 def languages(texts: Sequence[str]) -> list[str]:
     """The language of each text: that of all of them together, unless its letters may be those of another."""
-    common = language("\n".join(texts))
+    common = language("\n".join([text[:200] for text in texts])[:1200])
     return [common if text.isascii() and common in _LATIN else language(text, common) for text in texts]
 
 
@@ -279,9 +284,9 @@ def terms_in(text: str, words: Sequence[Word], known: Iterable[Term]) -> list[st
 
 def _joins(words: Sequence[Word], left: int, right: int) -> bool:
     """Whether two capitalised words belong to one name."""
-    if right - left > 3:
+    if right - left > 3 or words[left].marks & BREAKS or words[right].marks & OPENS:
         return False
-    if words[right].marks & OPENS or any(word.marks & BREAKS for word in words[left:right]):
+    if right > left + 1 and (words[left + 1].marks | words[right - 1].marks) & BREAKS:
         return False
     if words[left].marks & OWNS:
         return right == left + 1 and bool(words[right].marks & PLACE or words[right].norm in _SITES)
@@ -289,14 +294,14 @@ def _joins(words: Sequence[Word], left: int, right: int) -> bool:
         return True
     if right == left + 2:
         between = words[left + 1].norm
-        return between in _CONNECTORS or (between == "the" and bool(words[right].marks & EPITHET))
+        return between in _CONNECTORS or (between == "the" and words[right].norm in _EPITHETS)
     return right == left + 3 and (words[left + 1].norm, words[left + 2].norm) in _LINKS
 
 
 def runs_in(words: Sequence[Word]) -> list[list[int]]:
     """The places of capitalised words that may be names, those of one name together."""
     runs: list[list[int]] = []
-    for at in [at for at, word in enumerate(words) if word[0] & NAMEABLE]:
+    for at in [at for at, word in enumerate(words) if word.marks & NAMEABLE]:
         if runs and _joins(words, runs[-1][-1], at):
             runs[-1].append(at)
         else:
@@ -313,7 +318,7 @@ def _strip_start(words: Sequence[Word], run: list[int], lang: str) -> list[int]:
     word = words[run[0]]
     if not _opens_sentence(words, run[0]):
         return run
-    if word.marks & LISTED:
+    if word.marks & _LISTED:
         return run if len(run) > 1 and word.marks & (PERSON | PLACE | THING) else run[1:]
     if lang == "en" and _NOT_A_NAME.search(word.norm):
         return run[1:]
@@ -331,7 +336,7 @@ def _is_name(words: Sequence[Word], run: list[int], lang: str, sure: Collection[
     if len(run) > 1:
         return True
     if not _opens_sentence(words, run[0]):
-        return not word.marks & NOT_ALONE
+        return not word.marks & _NOT_ALONE
     if word.marks & OWNS or (word.marks & BREAKS and not word.marks & ENDS):
         return True
     after = words[run[0] + 1] if run[0] + 1 < len(words) else None
@@ -345,7 +350,7 @@ def _is_name(words: Sequence[Word], run: list[int], lang: str, sure: Collection[
 def _is_german_name(words: Sequence[Word], run: list[int]) -> bool:
     """All nouns have capitals: a title, an apposition, or a place that a common noun would not have."""
     word, at = words[run[-1]], run[0]
-    if word.marks & (LISTED & ~SAY) or _GERMAN_NOUN.search(word.norm):
+    if word.marks & _COMMON or _GERMAN_NOUN.search(word.norm):
         return False
     if len(run) > 1:
         return True
@@ -369,11 +374,11 @@ def names_in(words: Sequence[Word], runs: Iterable[list[int]], lang: str, sure: 
     for run in runs:
         if len(run) == 1 and run[0] and lang != "de" and not _opens_sentence(words, run[0]):  # the usual case
             word = words[run[0]]
-            if not word[0] & NOT_ALONE and len(word.plain) > 1:
+            if not word.marks & _NOT_ALONE and len(word.plain) > 1:
                 names.append(Name(word.plain if word.plain[0].isupper() else _ELISION.sub("", word.plain), run, word.norm))
             continue
         kept = _strip_start(words, run, lang)
-        if lang == "de" and len(kept) > 1 and words[kept[0]].marks & LISTED and not words[kept[0]].marks & PERSON:
+        if lang == "de" and len(kept) > 1 and words[kept[0]].marks & _LISTED and not words[kept[0]].marks & PERSON:
             kept = kept[1:]
         if kept and _is_name(words, kept, lang, sure):
             key = next((words[at].norm for at in kept if not words[at].marks & PERSON), words[kept[0]].norm)
@@ -387,12 +392,9 @@ def _surface(words: Sequence[Word], run: list[int]) -> Iterator[str]:
         yield _ELISION.sub("", plain) if at == run[0] and not plain[0].isupper() else plain
 
 
-def sure_names(words: Sequence[Word], runs: Iterable[list[int]]) -> Iterator[str]:
+def sure_names(words: Sequence[Word], runs: Iterable[list[int]]) -> list[str]:
     """Words that have a capital within a sentence: they are names at the start of another sentence too."""
-    for run in runs:
-        for at in run:
-            if not words[at].marks & (LISTED & ~SAY) and not _opens_sentence(words, at):
-                yield words[at].norm
+    return [words[at].norm for run in runs for at in run if not words[at].marks & _COMMON and not _opens_sentence(words, at)]
 
 
 _KATAKANA = re.compile(r"[\u30a1-\u30fa][\u30a1-\u30ff]+")
@@ -439,7 +441,7 @@ def find_names(text: str) -> list[str]:
 
 # --- numbers ---------------------------------------------------------------------------------------------------------
 
-_UNITS = MARK["money"] | THING | PERSON | PLACE | TIME
+_UNITS = MONEY | THING | PERSON | PLACE | TIME
 _CJK_NUMBER = re.compile(
     r"(?:金貨|銀貨|銅貨)?(?:[0-9０-９][0-9０-９,.]*[百千万]*|[一二两兩三四五六七八九十百千万零〇]+)\s?"
     r"(?:枚|个|個|名|位|天|日|年|月|周|週間|岁|歳|里|把|块|次|人|夜|小时|時間|本|匹|头|只|倍|点)?(?:金币|银币|铜币|金貨|銀貨|黄金|金子)?"
@@ -447,7 +449,7 @@ _CJK_NUMBER = re.compile(
 
 
 def _is_number(word: Word) -> bool:
-    return bool(word.marks & NUMBER) or (bool(word.marks & DIGIT) and word.norm[:1].isdigit())
+    return bool(word.marks & NUMBER)
 
 
 def numbers_in(words: Sequence[Word]) -> list[str]:
@@ -473,10 +475,10 @@ def numbers_in(words: Sequence[Word]) -> list[str]:
 def _noun_end(words: Sequence[Word], at: int) -> int:
     """Where the counted noun ends: "300 | gold pieces", "three | long days"; a verb or small word is no noun."""
     for end in (at + 1, at + 2):
-        if end > len(words) or words[end - 1].marks & (STOP | MARK["roll"] | MARK["dice"]) or not words[end - 1].norm.isalpha():
+        if end > len(words) or words[end - 1].marks & (STOP | MARK["roll"] | MARK["table"]) or not words[end - 1].norm.isalpha():
             return at
         if words[end - 1].marks & _UNITS:
-            more = end < len(words) and words[end].marks & MARK["money"] and not words[end - 1].marks & BREAKS
+            more = end < len(words) and words[end].marks & MONEY and not words[end - 1].marks & BREAKS
             return end + 1 if more else end
         if words[end - 1].marks & BREAKS:
             return end
@@ -501,3 +503,58 @@ def numbers_in_cjk(text: str) -> list[str]:
         if (digits or counted) and not (number[0] == "一" and len(number) == 2):
             found[number] = None
     return list(found)
+
+
+# --- a sentence, read ------------------------------------------------------------------------------------------------
+
+
+class Reading(NamedTuple):
+    """What a sentence by itself says: its words, names and marks, and how many of its words tell something."""
+
+    words: list[Word]
+    names: list[Name]
+    keys: list[str]
+    marks: int
+    detail: float
+    sure: list[str]
+    doubtful: list[str]
+
+    def given(self, sure: Collection[str], lang: str) -> Reading:
+        """The reading in the light of other sentences, whose names are `sure`."""
+        if not any(norm in sure for norm in self.doubtful):
+            return self
+        names = names_in(self.words, runs_in(self.words), lang, sure)
+        return self._replace(names=names, keys=[name.key for name in names], marks=_marks_outside(self.words, names))
+
+
+def _marks_outside(words: Sequence[Word], names: Iterable[Name]) -> int:
+    """The marks of a sentence. A word within a name is no cue: nobody drowned in "the Drowned Rat"."""
+    marks = [word.marks for word in words]
+    for name in names:
+        for at in name.places:
+            marks[at] &= ~_CUE_MARKS
+    return reduce(or_, marks, 0)
+
+
+def _study(text: str, lang: str) -> Reading:
+    if is_cjk(lang):
+        words = read_cjk(text, lang)
+        names = [Name(name, [], name) for name in names_in_cjk(text, lang)]
+        marks = reduce(or_, [word.marks for word in words], NUMBER if numbers_in_cjk(text) else 0)
+        return Reading(words, names, [name.key for name in names], marks, len(text) / 3, [], [])
+    words = read(text, lang)
+    runs = runs_in(words)
+    names = names_in(words, runs, lang) if runs else []
+    taken = [at for name in names for at in name.places]
+    sure = sure_names(words, runs) if runs and lang != "de" else []
+    doubtful = [words[run[0]].norm for run in runs if run[0] not in taken] if runs else []
+    detail = sum([word.detail for word in words])
+    return Reading(words, names, [name.key for name in names], _marks_outside(words, names), detail, sure, doubtful)
+
+
+_study_again = lru_cache(maxsize=1 << 11)(_study)
+
+
+def study(text: str, lang: str) -> Reading:
+    """A sentence, read. The same sentence comes back in the folds of folds, so readings are kept for a while."""
+    return _study_again(text, lang) if len(text) < 400 else _study(text, lang)

@@ -9,17 +9,20 @@ import os
 import re
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
+from typing import TypeVar
 
 from talekeeper.errors import InvalidInput, StoreBusy, StoreCorrupt, StoreError, StoreFull, StoreReadOnly, WrongStore
 
 APPLICATION_ID = 0x54414C45  # "TALE"
 _LOG_LIMIT = 64 << 20
 _CACHE_KIB = 8 << 10
+
+T = TypeVar("T")
 
 
 def _load() -> dict[str, str]:
@@ -158,24 +161,37 @@ def _version(db: sqlite3.Connection, path: Path) -> int:
 
 
 def _use_log(db: sqlite3.Connection, file: StoreFile) -> None:
-    """Turns on the write-ahead log. SQLite does not wait here when another process does the same, so we do."""
-    deadline = time.monotonic() + file.busy_timeout
-    while True:
-        try:
-            (mode,) = db.execute("PRAGMA journal_mode = WAL").fetchone()
-            break
-        except sqlite3.OperationalError as exc:
-            if _code(exc) != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
-                raise
-            time.sleep(0.005)
+    """Turns on the write-ahead log."""
+    (mode,) = patiently(file.busy_timeout, lambda: db.execute("PRAGMA journal_mode = WAL").fetchone())
     if mode != "wal":
         raise StoreError(f"{str(file.path)!r} is on a file system that cannot keep a write-ahead log: choose a local disk")
+
+
+def patiently(seconds: float, work: Callable[[], T]) -> T:
+    """What `work` returns, tried again while the file is locked. For where SQLite itself does not wait, or must not."""
+    deadline = time.monotonic() + seconds
+    pause = 0.001
+    while True:
+        try:
+            return work()
+        except sqlite3.OperationalError as exc:
+            if not is_busy(exc) or time.monotonic() + pause > deadline:
+                raise
+        time.sleep(pause)
+        pause = min(2 * pause, 0.05)
 
 
 @contextmanager
 def transaction(db: sqlite3.Connection, begin: str = "BEGIN IMMEDIATE") -> Iterator[None]:
     """All or nothing. `begin="BEGIN"` is for reading from one state."""
     db.execute(begin)
+    with finishing(db):
+        yield
+
+
+@contextmanager
+def finishing(db: sqlite3.Connection) -> Iterator[None]:
+    """Ends the transaction that was begun: with a commit, or on any error with a rollback."""
     try:
         yield
         db.execute("COMMIT")

@@ -80,25 +80,40 @@ class Ledger:
         if type(work) is not Commit:
             self.flush()
             return work(self)  # type: ignore[operator]
-        rev = self._revs.get(work.story)
+        story = work.story
+        rev = self._revs.get(story)
         if rev is None:
-            rev = self._revs[work.story] = self._rev(work.story)
+            rev = self._revs[story] = self._rev(story)
         if rev != work.rev:
-            raise Conflict(f"story {work.story} is at revision {rev}, not {work.rev}: read again, then retry")
+            raise Conflict(f"story {story} is at revision {rev}, not {work.rev}: read again, then retry")
         if (
             work.touch or work.channels or work.branches or work.folds or work.texts or work.index or work.snapshot is not None
             or work.erase is not None or work.spending is not None or work.config is not None or work.health is not None
         ):  # fmt: skip
             return self._apply_whole(work)
-        rows, heads, tied = self._check(work)
-        if tied:
-            self.flush()
-            self._insert_entries(work, rows)
-        else:
-            self._rows += rows
-            self._plain += 1
-        self._heads.update(heads)
+        if not self._append_one(work):
+            rows, heads, tied = self._check(work)
+            if tied:
+                self.flush()
+                self._insert_entries(work, rows)
+            else:
+                self._rows += rows
+            self._heads.update(heads)
+        self._plain += 1
         return rev
+
+    def _append_one(self, commit: Commit) -> bool:
+        """The hot path: one entry without id and extra, right behind a head that is known. False for anything else."""
+        if len(commit.entries) != 1:
+            return False
+        entry = commit.entries[0]
+        seq = entry[1]
+        key = commit.story << BRANCH_BITS | entry[0]
+        if self._heads.get(key) != seq - 1 or entry[11] is not None or entry[12] is not None or seq > MAX_SEQ:
+            return False
+        self._heads[key] = seq
+        self._rows.append((key << SEQ_BITS | seq,) + entry[2:])  # noqa: RUF005 - twice as quick as unpacking
+        return True
 
     def flush(self) -> None:
         """Inserts the plain appends that were collected."""
@@ -211,7 +226,7 @@ class Ledger:
 
     def _index(self, story: int, index: Mapping[Position, Sequence[str]]) -> None:
         wanted = {pack(story, *position): terms for position, terms in index.items()}
-        channels = dict(self.db.execute(SQL["channels_at"], (encode(list(wanted)),)).fetchall())
+        channels = dict(self.db.execute(SQL["channels_to_index"], (encode(list(wanted)),)).fetchall())
         self.db.executemany(SQL["insert_words"], [(pos, tokens(story, channel, wanted[pos])) for pos, channel in sorted(channels.items())])
         self.db.executemany(SQL["insert_indexed"], [(story, channel) for channel in set(channels.values())])
 

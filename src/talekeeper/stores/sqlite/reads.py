@@ -23,6 +23,7 @@ from talekeeper.ports import (
 )  # fmt: skip
 from talekeeper.stores.sqlite.file import SQL, transaction
 from talekeeper.stores.sqlite.rows import (
+    FIRST_BRANCH,
     MAX_STORY,
     decode,
     encode,
@@ -32,7 +33,6 @@ from talekeeper.stores.sqlite.rows import (
     span,
     text_of,
     token,
-    whole,
 )  # fmt: skip
 
 MANY_CHANNELS = 16
@@ -151,7 +151,7 @@ def search(db: sqlite3.Connection, story: int, terms: Sequence[str]) -> list[lis
 
 def _look_in_channels(db: sqlite3.Connection, story: int, token: str) -> list[Posting]:
     found: list[Posting] = []
-    for channel, offsets in db.execute(SQL["search_channels"], (story, whole(story)[0], token)):
+    for channel, offsets in db.execute(SQL["search_channels"], (story, span(story, FIRST_BRANCH)[0], token)):
         if offsets is not None:
             found += postings(channel, offsets)
     return found
@@ -159,6 +159,6 @@ def _look_in_channels(db: sqlite3.Connection, story: int, token: str) -> list[Po
 
 def _look_in_vocabulary(db: sqlite3.Connection, story: int, token: str) -> list[Posting]:
     found: list[Posting] = []
-    for term, offsets in db.execute(SQL["search_vocabulary"], (whole(story)[0], token)):
+    for term, offsets in db.execute(SQL["search_vocabulary"], (span(story, FIRST_BRANCH)[0], token)):
         found += postings(int(term.rpartition(".")[2]), offsets)
     return found

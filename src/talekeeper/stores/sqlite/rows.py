@@ -15,6 +15,7 @@ from talekeeper.ports import Branch, Entry, FoldRecord, Posting, TextRecord
 
 STORY_BITS, BRANCH_BITS, SEQ_BITS = 21, 18, 24
 MAX_STORY, MAX_BRANCH, MAX_SEQ = (1 << STORY_BITS) - 1, (1 << BRANCH_BITS) - 1, (1 << SEQ_BITS) - 1
+FIRST_BRANCH = 1
 
 Row = tuple[Any, ...]
 
@@ -80,23 +81,29 @@ def text_of(row: Row) -> TextRecord:
     return TextRecord(key, branch, born, decode(sentences))
 
 
-_PLAIN_TERM = re.compile(r"[a-z0-9_\x80-\U0010ffff]{1,64}")
+_PLAIN_TERMS = re.compile(r"(?:[a-z0-9_\x80-\U0010ffff]{1,64} )*")
 
 
 def token(story: int, term: str) -> str:
     """What stands for a story's term in the index: the term itself, or a hash where FTS5 would split, fold or clip it."""
-    if _PLAIN_TERM.fullmatch(term):
+    if " " not in term and term and _PLAIN_TERMS.fullmatch(f"{term} "):
         return f"{story:x}.{term}"
     return f"{story:x}.-{hashlib.blake2b(term.encode(), digest_size=16).hexdigest()}"
 
 
 def tokens(story: int, channel: int, terms: Iterable[str]) -> str:
-    """The text to index for an entry."""
-    return " ".join(dict.fromkeys(f"{token(story, term)}.{channel}" for term in terms))
+    """The text to index for an entry: each of its terms once."""
+    unique = dict.fromkeys(terms)
+    text = " ".join(unique) + " "
+    if text.count(" ") == len(unique) and _PLAIN_TERMS.fullmatch(text):
+        return f"{story:x}." + f".{channel} {story:x}.".join(unique) + f".{channel}"  # quick: that is how nearly all of them are
+    return " ".join(f"{token(story, term)}.{channel}" for term in unique)
 
 
 def postings(channel: int, offsets: str) -> Iterable[Posting]:
-    """Postings from the numbers of entries, counted from the story's first possible one and joined with commas."""
+    """Postings from the numbers of entries, counted from where the story's first branch begins and joined with commas."""
     numbers: Sequence[int] = decode(f"[{offsets}]")
-    branches = [number >> SEQ_BITS for number in numbers]
+    if max(numbers) <= MAX_SEQ:
+        return map(_new_posting, zip(repeat(FIRST_BRANCH), numbers, repeat(channel)))
+    branches = [FIRST_BRANCH + (number >> SEQ_BITS) for number in numbers]
     return map(_new_posting, zip(branches, [number & MAX_SEQ for number in numbers], repeat(channel)))

@@ -120,10 +120,12 @@ UNION ALL
 SELECT pos, kind, speaker, voice, text, channel, location, tokens, counter, time, id, extra FROM arrivals
 WHERE pos IN (SELECT value FROM json_each(?1));
 
--- name: channels_at
-SELECT pos, channel FROM turns WHERE pos IN (SELECT value FROM json_each(?1))
-UNION ALL
-SELECT pos, channel FROM arrivals WHERE pos IN (SELECT value FROM json_each(?1));
+-- name: channels_to_index
+SELECT pos, channel FROM (
+    SELECT pos, channel FROM turns WHERE pos IN (SELECT value FROM json_each(?1))
+    UNION ALL
+    SELECT pos, channel FROM arrivals WHERE pos IN (SELECT value FROM json_each(?1))
+) WHERE pos NOT IN (SELECT id FROM words_docsize WHERE id IN (SELECT value FROM json_each(?1)));
 
 -- name: positions_of_ids
 SELECT ids.pos FROM json_each(?2) AS wanted CROSS JOIN ids ON ids.story = ?1 AND ids.id = wanted.value;
@@ -196,7 +198,7 @@ INSERT OR IGNORE INTO texts (story, key, branch, born, sentences) VALUES (?, ?, 
 INSERT OR IGNORE INTO snapshots (story, branch, seq, state) VALUES (?, ?, ?, ?);
 
 -- name: insert_words
-INSERT INTO words (rowid, tokens) SELECT ?1, ?2 WHERE NOT EXISTS (SELECT 1 FROM words_docsize WHERE id = ?1);
+INSERT INTO words (rowid, tokens) VALUES (?, ?);
 
 -- name: insert_indexed
 INSERT OR IGNORE INTO indexed (story, channel) VALUES (?, ?);

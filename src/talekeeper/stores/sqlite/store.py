@@ -25,7 +25,7 @@ from talekeeper.stores.sqlite.writer import Job, Writer
 
 T = TypeVar("T")
 
-FEW_ROWS = 64
+FEW_ROWS = 128
 """Up to so many, a read costs less than the way to another thread and back."""
 
 

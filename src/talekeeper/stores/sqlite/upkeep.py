@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import logging
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from queue import SimpleQueue
 from threading import Event, Lock, Thread
 
-from talekeeper.stores.sqlite.file import SQL, StoreFile, transaction
+from talekeeper.stores.sqlite.file import SQL, StoreFile, finishing, patiently
 from talekeeper.stores.sqlite.ledger import Ledger
 
 log = logging.getLogger(__name__)
@@ -66,7 +67,7 @@ class Upkeep:
         self._closing.set()
         self._queue.put(None)
         self._thread.join()
-        self._do(lambda: self._truncate(self._db))
+        self._do(self._truncate)
         self._db.close()
 
     def _run(self) -> None:
@@ -86,8 +87,8 @@ class Upkeep:
 
     def _checkpoint(self) -> None:
         _, frames, copied = self._db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
-        if copied < frames and frames > 4 * CHECKPOINT_PAGES:
-            with self._lock:  # a writer that never rests would never let the log start over
+        if copied < frames:
+            with self._lock:  # the few that came meanwhile; else the log would never start over while someone writes
                 self._db.execute("PRAGMA wal_checkpoint(PASSIVE)")
 
     def _place(self) -> None:
@@ -95,7 +96,7 @@ class Upkeep:
         more = True
         try:
             while more and not self._closing.is_set():
-                with self._lock, transaction(ledger.db):
+                with self._lock, self._transaction():
                     ledger.look()
                     edge = ledger.db.execute(SQL["arrivals_edge"], (PLACED_AT_ONCE,)).fetchone()
                     ledger.place(0, edge[0] - 1 if edge else (1 << 63) - 1)
@@ -114,11 +115,11 @@ class Upkeep:
             self._merge()
             with lock:
                 if self._size() <= VACUUM_BYTES:
-                    db.execute("VACUUM")
+                    patiently(self._file.busy_timeout, lambda: db.execute("VACUUM"))
                 else:
                     log.warning("too large to rewrite", extra={"path": str(self._file.path)})
-                if self._truncate(db):
-                    with transaction(db):
+                if self._truncate():
+                    with self._transaction():
                         db.execute(SQL["clear_erasures"], (newest,))
         finally:
             done()
@@ -128,7 +129,7 @@ class Upkeep:
         db, pages = self._ledger.db, -MERGED_AT_ONCE
         more = True
         while more:
-            with self._lock:
+            with self._lock, self._transaction():
                 before = db.total_changes
                 db.execute(SQL["merge_words"], (pages,))
                 more = db.total_changes - before >= 2
@@ -139,7 +140,15 @@ class Upkeep:
         ((pages,), (size,)) = (self._ledger.db.execute(f"PRAGMA {name}").fetchone() for name in ("page_count", "page_size"))
         return int(pages * size)
 
-    def _truncate(self, db: sqlite3.Connection) -> bool:
+    def _truncate(self) -> bool:
         """Copies the log into the file and cuts it. False where someone reads in it for too long."""
-        busy, _, _ = db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+        busy, _, _ = self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
         return not busy
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        """On the writer's connection, which does not wait by itself."""
+        db = self._ledger.db
+        patiently(self._file.busy_timeout, lambda: db.execute("BEGIN IMMEDIATE"))
+        with finishing(db):
+            yield

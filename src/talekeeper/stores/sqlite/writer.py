@@ -3,11 +3,15 @@
 The writer's thread takes everything that was handed over since it last looked, lets the ledger check and write it, commits once and
 then tells all callers at once. A refused commit does not disturb the others of its batch. After any other error the batch is rolled
 back and its commits are tried one by one, so that only the guilty one fails.
+
+A commit that comes alone while nobody else writes is written right where it comes from: on a quick disk the way to another thread and
+back costs more than the commit itself. As soon as that takes long, or others come, the thread does it.
 """
 
 from __future__ import annotations
 
 import sqlite3
+import time
 from asyncio import AbstractEventLoop, Future
 from collections.abc import Iterable
 from contextlib import suppress
@@ -16,12 +20,19 @@ from threading import Lock, Thread
 from typing import Any
 
 from talekeeper.errors import TalekeeperError
-from talekeeper.stores.sqlite.file import StoreFile
+from talekeeper.ports import Commit
+from talekeeper.stores.sqlite.file import StoreFile, is_busy, patiently
 from talekeeper.stores.sqlite.ledger import Erased, Ledger, Work
 from talekeeper.stores.sqlite.upkeep import Upkeep
 
 Job = tuple[Work, "Future[Any]"]
 Answer = tuple["Future[Any]", Any]
+
+SHORT = 8
+"""A commit of so many entries and nothing else may be written on the event loop's thread …"""
+LONG_SECONDS = 0.01
+WARY_COMMITS = 100
+"""… unless one of the last `WARY_COMMITS` took so long there."""
 
 
 class Writer:
@@ -30,17 +41,21 @@ class Writer:
     def __init__(self, file: StoreFile, loop: AbstractEventLoop) -> None:
         self._file = file
         self._loop = loop
-        self._db = file.connect()
+        self._db = file.connect(busy_timeout=0)
         self._ledger = Ledger(self._db)
         self._lock = Lock()
         self._queue: SimpleQueue[list[Job] | None] = SimpleQueue()
+        self._under_way = 0  # jobs in the queue or in the thread's hands, as the loop knows
+        self._wary = 0
         self._upkeep = Upkeep(file, self._ledger, self._lock)
         self._thread = Thread(target=self._run, name=f"talekeeper-writer-{file.path.name}", daemon=True)
         self._thread.start()
 
     def take(self, jobs: list[Job]) -> None:
-        """Accepts jobs; their futures are resolved when they are durable."""
-        self._queue.put(jobs)
+        """Accepts jobs; their futures are resolved when they are durable. On the loop's thread."""
+        if len(jobs) > 1 or self._under_way or not self._write_here(jobs):
+            self._under_way += len(jobs)
+            self._queue.put(jobs)
 
     def close(self) -> None:
         """Finishes what was accepted. Blocks."""
@@ -48,6 +63,34 @@ class Writer:
         self._thread.join()
         self._upkeep.close()
         self._db.close()
+
+    def _write_here(self, jobs: list[Job]) -> bool:
+        """Writes one short commit at once. False where it is not short, or someone else is at the file."""
+        work = jobs[0][0]
+        if self._wary:
+            self._wary -= 1
+            return False
+        if type(work) is not Commit or len(work.entries) > SHORT or work.index or work.folds or work.erase or work.snapshot:
+            return False
+        if not self._lock.acquire(blocking=False):
+            return False
+        began = time.perf_counter()
+        try:
+            self._db.execute("BEGIN IMMEDIATE")
+            answers = self._write(jobs)
+        except sqlite3.Error as exc:
+            if is_busy(exc):
+                return False
+            answers = self._fail(jobs, exc)
+        finally:
+            self._lock.release()
+        if time.perf_counter() - began > LONG_SECONDS:
+            self._wary = WARY_COMMITS
+        _resolve(answers)
+        self._upkeep.wrote(len(jobs))
+        return True
+
+    # -- the thread ------------------------------------------------------------------------------------------------------
 
     def _run(self) -> None:
         going = True
@@ -65,7 +108,7 @@ class Writer:
 
     def _work_off(self, jobs: list[Job]) -> None:
         with self._lock:
-            answers = self._write(jobs)
+            answers = self._begin_and_write(jobs)
         erased = [(future, outcome.outcome) for future, outcome in answers if type(outcome) is Erased]
         if erased:
             answers = [answer for answer in answers if type(answer[1]) is not Erased]
@@ -73,12 +116,26 @@ class Writer:
         self._answer(answers)
         self._upkeep.wrote(len(jobs))
 
-    def _write(self, jobs: list[Job]) -> list[Answer]:
+    def _begin_and_write(self, jobs: list[Job]) -> list[Answer]:
         """One transaction for all, or one for each after an error."""
+        answers: list[Answer] = []
         try:
-            self._db.execute("BEGIN IMMEDIATE")
-        except sqlite3.Error as exc:
-            return [(future, self._failure(exc)) for _, future in jobs]
+            self._begin()
+            answers = self._write(jobs)
+            for job in jobs[len(answers) :]:
+                self._begin()
+                answers += self._write([job])
+        except sqlite3.Error as exc:  # someone else has the file
+            return answers + self._fail(jobs[len(answers) :], exc)
+        return answers
+
+    def _begin(self) -> None:
+        patiently(self._file.busy_timeout, lambda: self._db.execute("BEGIN IMMEDIATE"))
+
+    # -- both ------------------------------------------------------------------------------------------------------------
+
+    def _write(self, jobs: list[Job]) -> list[Answer]:
+        """The answers to the jobs, once they are durable. Empty where several were rolled back because of one."""
         ledger = self._ledger
         answers: list[Answer] = []
         try:
@@ -91,26 +148,28 @@ class Writer:
             ledger.flush()
             self._db.execute("COMMIT")
         except Exception as exc:  # whatever it is, it must reach the one who caused it, and nobody else
-            self._roll_back()
-            if len(jobs) == 1:
-                return [(jobs[0][1], self._failure(exc))]
-            return [answer for job in jobs for answer in self._write([job])]
+            ledger.forget()
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
+            return self._fail(jobs, exc) if len(jobs) == 1 else []
         return answers
 
-    def _roll_back(self) -> None:
-        self._ledger.forget()
-        if self._db.in_transaction:
-            self._db.execute("ROLLBACK")
-
-    def _failure(self, exc: Exception) -> Exception:
-        failure = self._file.error(exc)
-        if failure is not exc:
-            failure.__cause__ = exc
-        return failure
+    def _fail(self, jobs: list[Job], exc: Exception) -> list[Answer]:
+        return [(future, _caused(self._file.error(exc), exc)) for _, future in jobs]
 
     def _answer(self, answers: list[Answer]) -> None:
         with suppress(RuntimeError):  # the loop is closed: nobody waits
-            self._loop.call_soon_threadsafe(_resolve, answers)
+            self._loop.call_soon_threadsafe(self._settle, answers)
+
+    def _settle(self, answers: list[Answer]) -> None:
+        self._under_way -= len(answers)
+        _resolve(answers)
+
+
+def _caused(failure: Exception, exc: Exception) -> Exception:
+    if failure is not exc:
+        failure.__cause__ = exc
+    return failure
 
 
 def _resolve(answers: Iterable[Answer]) -> None:
