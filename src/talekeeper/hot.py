@@ -56,32 +56,34 @@ def looks_generated(name: str) -> bool:
     return _GENERATED.fullmatch(name) is not None
 
 
-def turn_id(branch: int, seq: int, keys: Sequence[int]) -> str:
-    """The opaque name of an entry: a keyed permutation of its position, so that it can be found again but tells nothing (I3)."""
-    left, right = branch, seq
-    for key in keys:
-        left, right = right, left ^ _mix(right, key)
-    return f"t-{left:08x}{right:08x}"
+_WORD = (1 << 64) - 1
 
 
-def position_of(name: str, keys: Sequence[int]) -> Position | None:
-    """The position behind an opaque name; None where it is not one."""
-    if _GENERATED.fullmatch(name) is None:
-        return None
-    left, right = int(name[2:10], 16), int(name[10:], 16)
-    for key in reversed(keys):
-        left, right = right ^ _mix(left, key), left
-    return Position(left, right)
+class Names:
+    """Opaque names for entries: a keyed permutation of positions. A name can be found again without an index, and tells nothing of how
+    many entries there are beside it (I3)."""
 
+    __slots__ = ("_end", "_first", "_second", "_start", "_undo_first", "_undo_second")
 
-def round_keys(secret: int) -> tuple[int, int, int, int]:
-    return secret & 0xFFFFFFFF, secret >> 32 & 0xFFFFFFFF, secret >> 64 & 0xFFFFFFFF, secret >> 96 & 0xFFFFFFFF
+    def __init__(self, secret: int) -> None:
+        self._start, self._end = secret & _WORD, secret >> 64 & _WORD
+        self._first, self._second = (secret * 2 + 1) & _WORD, ((secret >> 64) * 2 + 1) & _WORD
+        self._undo_first, self._undo_second = pow(self._first, -1, 1 << 64), pow(self._second, -1, 1 << 64)
 
+    def name(self, branch: int, seq: int) -> str:
+        """The name of the entry at a position."""
+        value = ((branch << 32 | seq) ^ self._start) * self._first & _WORD
+        value = (value ^ value >> 32) * self._second & _WORD
+        return f"t-{(value ^ value >> 32) ^ self._end:016x}"
 
-def _mix(value: int, key: int) -> int:
-    value = ((value ^ key) * 0x9E3779B1) & 0xFFFFFFFF
-    value = ((value ^ value >> 15) * 0x85EBCA77 + key) & 0xFFFFFFFF
-    return value ^ value >> 13
+    def position(self, name: str) -> Position | None:
+        """The position behind a name; None where it is none of ours."""
+        if not looks_generated(name):
+            return None
+        value = int(name[2:], 16) ^ self._end
+        value = (value ^ value >> 32) * self._undo_second & _WORD
+        value = ((value ^ value >> 32) * self._undo_first & _WORD) ^ self._start
+        return Position(value >> 32, value & 0xFFFFFFFF)
 
 
 # -- configuration -------------------------------------------------------------------------------------------------------
@@ -123,7 +125,7 @@ class Shared:
     texts_version: int = 0
 
     def __post_init__(self) -> None:
-        self.round_keys = round_keys(self.record.config["secret"])
+        self.names = Names(self.record.config["secret"])
 
     async def reload(self) -> None:
         record = await self.store.load(self.key)
@@ -311,16 +313,15 @@ class Hot:
     def turn(self, entry: Entry) -> Turn:
         """The entry as a noun, as it was written."""
         extra = entry.extra
+        name = entry.id or self.shared.names.name(entry.branch, entry.seq)
+        audience = self.shared.record.channels[entry.channel]
         if extra is None:
             return Turn(
-                id=entry.id or turn_id(entry.branch, entry.seq, self.shared.round_keys), seq=entry.seq, kind=entry.kind,  # type: ignore[arg-type]
-                speaker=entry.speaker, voice=entry.voice, text=entry.text, audience=self.shared.record.channels[entry.channel],
-                location=entry.location, time=entry.time, tokens=entry.tokens,
-            )  # fmt: skip
+                name, entry.seq, entry.kind, entry.speaker, entry.voice, entry.text, audience, entry.location, (), None, entry.time, entry.tokens  # type: ignore[arg-type]
+            )
         return Turn(
-            id=entry.id or turn_id(entry.branch, entry.seq, self.shared.round_keys), seq=entry.seq,
-            kind=entry.kind, speaker=entry.speaker, voice=entry.voice, text=entry.text,  # type: ignore[arg-type]
-            audience=self.shared.record.channels[entry.channel], location=entry.location, mentions=tuple(extra.get("mentions", ())),
+            id=name, seq=entry.seq, kind=entry.kind, speaker=entry.speaker, voice=entry.voice, text=entry.text,  # type: ignore[arg-type]
+            audience=audience, location=entry.location, mentions=tuple(extra.get("mentions", ())),
             when=extra.get("when"), time=entry.time, tokens=entry.tokens, target=extra.get("target"), cites=tuple(extra.get("cites", ())),
         )  # fmt: skip
 
@@ -397,7 +398,7 @@ class Hot:
             rewritten = await self.read(positions=[at for _, at in edits.values()])
             texts = {entry.position: entry.text for entry in rewritten.entries}
             turns = [
-                (entry, replace(turn, text=texts[edits[turn.id][1]], revision=edits[turn.id][0]) if turn.id in edits and entry.text else turn)
+                (entry, turn._replace(text=texts[edits[turn.id][1]], revision=edits[turn.id][0]) if turn.id in edits and entry.text else turn)
                 for entry, turn in turns
             ]
         for entry, turn in turns:

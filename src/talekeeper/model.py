@@ -10,7 +10,7 @@ import dataclasses
 import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 Kind = Literal[
     "said", "whisper", "thought", "event", "note", "session", "enter", "leave",  # what seats hear
@@ -57,9 +57,10 @@ class Seat:
         return self.name or ("DM" if self.role == "dm" else self.id)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Turn:
-    """One entry of the log. `text` is as of the branch and head it was read at: an edit shows, with its revision."""
+class Turn(NamedTuple):
+    """One entry of the log. `text` is as of the branch and head it was read at: an edit shows, with its revision.
+
+    (A named tuple, because one is made for every append.)"""
 
     id: str
     seq: int
@@ -227,6 +228,8 @@ def to_json(noun: Any) -> Any:
     """A noun as plain JSON values: dicts, lists, strings, numbers."""
     if dataclasses.is_dataclass(noun) and not isinstance(noun, type):
         return {f.name: to_json(getattr(noun, f.name)) for f in dataclasses.fields(noun)}
+    if isinstance(noun, tuple) and hasattr(noun, "_fields"):
+        return {name: to_json(value) for name, value in zip(noun._fields, noun, strict=True)}
     if isinstance(noun, Mapping):
         return {str(name): to_json(value) for name, value in noun.items()}
     if isinstance(noun, list | tuple | set | frozenset):

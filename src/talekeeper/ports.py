@@ -185,7 +185,7 @@ class Erase:
     snapshots: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Commit:
     """One atomic write to one story: all of it, or nothing.
 

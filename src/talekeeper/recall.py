@@ -30,21 +30,33 @@ Place = TypeVar("Place")
 
 def words(text: str) -> list[str]:
     """The text's words as they are indexed, in order: folded, plurals and the like cut off, CJK runs as pairs of characters."""
-    found: list[str] = []
-    for match in _WORD.finditer(text.casefold()):
-        word = match.group()
-        if word.isascii():
-            found.append(_stem(word))
-            continue
+    found = _WORD.findall(text.casefold())
+    if text.isascii():
+        return [_STEMS[word] for word in found]
+    mixed: list[str] = []
+    for word in found:
         end = 0
         for run in _CJK.finditer(word):
             if run.start() > end:
-                found.append(word[end : run.start()])
-            found += _pairs(run.group())
+                mixed.append(word[end : run.start()])
+            mixed += _pairs(run.group())
             end = run.end()
         if end < len(word):
-            found.append(_stem(word[end:]))
-    return found
+            mixed.append(_STEMS[word[end:]])
+    return mixed
+
+
+class _Stems(dict[str, str]):
+    """Stems of words, each worked out once: words come back all the time."""
+
+    def __missing__(self, word: str) -> str:
+        if len(self) >= 50_000:
+            self.clear()
+        stem = self[word] = _stem(word)
+        return stem
+
+
+_STEMS = _Stems()
 
 
 def _pairs(run: str) -> list[str]:

@@ -15,7 +15,7 @@ from talekeeper import rim
 from talekeeper.context import DEFAULT_RECIPE, PINNED, Line, Note, Plan, Recipe, Wish, as_fold, assemble, has_canon, make_plan, note_item
 from talekeeper.errors import BudgetTooSmall, Conflict, InvalidInput, UnknownFold, UnknownTurn, WrongType
 from talekeeper.folds import Node, leaves_after, roots_until
-from talekeeper.hot import Hot, position_of
+from talekeeper.hot import Hot
 from talekeeper.model import AUTHOR_KINDS, HEARD_KINDS, Block, Context, Fold, Item, Recollection, Seat, Turn
 from talekeeper.ports import Position, Posting, Span
 from talekeeper.state import COMMON
@@ -236,7 +236,7 @@ class Remembering:
         if edits:
             texts = {entry.position: entry.text for entry in (await hot.read(positions=[at for _, at in edits.values()])).entries}
             turns = [
-                dataclasses.replace(turn, text=texts[edits[turn.id][1]], revision=edits[turn.id][0]) if turn.id in edits else turn
+                turn._replace(text=texts[edits[turn.id][1]], revision=edits[turn.id][0]) if turn.id in edits else turn
                 for turn in turns
             ]
         return [turn for turn in turns if turn.text or turn.kind in AUTHOR_KINDS]
@@ -267,7 +267,7 @@ class Remembering:
     async def _find(self, name: str) -> Position | None:
         """Where the turn of that id stands, if it is on this path."""
         hot = self._hot
-        at = position_of(name, hot.shared.round_keys)
+        at = hot.shared.names.position(name)
         if at is None:
             found = (await hot.read(ids=[name])).entries
             at = found[0].position if found else None

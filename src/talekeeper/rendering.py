@@ -21,6 +21,8 @@ FENCE = "\n  | "
 def defuse(text: str) -> str:
     """The text as it may stand behind its speaker's name: no line of its own, no closing tag, no role marker."""
     text = text.strip()
+    if text.isprintable() and "<" not in text and "|" not in text and "[" not in text:
+        return text  # the common case, decided without a search
     if _ODD.search(text) is None:
         return text
     text = _CONTROLS.sub("", _BREAKS.sub("\n", text))

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace as with_changes
 from typing import Any
 
 from talekeeper.folds import (
@@ -314,7 +313,7 @@ class State:
             for chunk in self.open.values():
                 for index, ref in enumerate(chunk.refs):
                     if ref.id == target:
-                        chunk.turns[index] = with_changes(chunk.turns[index], text=entry.text, revision=revision)
+                        chunk.turns[index] = chunk.turns[index]._replace(text=entry.text, revision=revision)
         self.epoch += 1
 
     def _leaf_of(self, target: str, seq: int, channel: int) -> Node | None:

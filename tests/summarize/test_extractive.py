@@ -39,16 +39,25 @@ class Scene:
 SCENES = {
     "en": Scene(
         (
-            ("DM", "Rain hammers the shutters of the Drowned Rat. Captain Voss, a scarred woman in a grey cloak, waves you over to her table."),
+            (
+                "DM",
+                "Rain hammers the shutters of the Drowned Rat. Captain Voss, a scarred woman in a grey cloak, waves you over to her table.",
+            ),
             ("Rogue", "Okay, cool. Let me think for a second."),
             ("DM", 'She lowers her voice. "Bring me the Ash Crown before the new moon and I will pay you 300 gold."'),
             ("Bard", "I roll persuasion. That's a 14 plus 3, so 17."),
-            ("DM", "Nice, that beats the DC. (d20: 14) Voss slides a silver key across the table and tells you it opens the crypt below Saint Orla's."),
+            (
+                "DM",
+                "Nice. (d20: 14) Voss slides a silver key across the table and tells you it opens the crypt below Saint Orla's.",
+            ),
             ("Rogue", "I promise to bring the key back, Captain. You have my word."),
             ("Bard", "Haha, can someone pass the pizza?"),
             ("DM", "Roll for initiative! A crossbow bolt shatters the window and old Tomas, the innkeeper, falls dead behind the bar."),
             ("Bard", "Oh no. Okay, wow."),
-            ("DM", "He nods. The candles gutter in the draught. The assassin flees north toward the Black Bridge, leaving a torn red sash."),
+            (
+                "DM",
+                "He nods. The candles gutter in the draught. The assassin flees north toward the Black Bridge, leaving a torn red sash.",
+            ),
         ),
         ("Voss", "Ash Crown", "300 gold", "silver key", "promise", "Tomas", "dead"),
         ("pizza", "roll", "14", "Okay", "He nods", "d20", "candles"),
@@ -73,7 +82,10 @@ SCENES = {
         (
             ("MJ", "La pluie martèle les volets du Rat Noyé. La capitaine Voss vous fait signe d'approcher de sa table."),
             ("Voleur", "Ok, cool. Laisse-moi réfléchir."),
-            ("MJ", "Elle baisse la voix. « Rapportez-moi la Couronne de Cendre avant la nouvelle lune et je vous paierai 300 pièces d'or. »"),
+            (
+                "MJ",
+                "Elle baisse la voix. « Rapportez-moi la Couronne de Cendre avant la nouvelle lune et je vous paierai 300 pièces d'or. »",
+            ),
             ("Barde", "Je lance les dés : j'ai fait 14 plus 3."),
             ("MJ", "Voss glisse une clé d'argent sur la table et dit qu'elle ouvre la crypte sous Sainte-Orla (d20 : 14)."),
             ("Voleur", "Je promets de te rapporter la clé, capitaine."),
@@ -87,7 +99,10 @@ SCENES = {
     ),
     "es": Scene(
         (
-            ("Narrador", "La lluvia golpea los postigos de la Rata Ahogada. La capitana Voss os hace señas para que os acerquéis a su mesa."),
+            (
+                "Narrador",
+                "La lluvia golpea los postigos de la Rata Ahogada. La capitana Voss os hace señas para que os acerquéis a su mesa.",
+            ),
             ("Pícaro", "Vale, guay. Déjame pensar."),
             ("Narrador", "Ella baja la voz. «Traedme la Corona de Ceniza antes de la luna nueva y os pagaré 300 monedas de oro.»"),
             ("Barda", "Tiro persuasión: saqué 14 más 3."),
@@ -228,9 +243,9 @@ def test_a_bare_vow_stands_with_what_is_vowed() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "I roll a 14 plus 3.", "(d20: 17)", "Roll for initiative!", "That's a 22 to hit.", "Make a perception check.", "I got a 28.", "Nat 20!",
-        "Okay, cool.", "Let me think…", "Hello everyone, welcome back!", "Can someone pass the pizza?", "Haha, lol.", "Hmm, okay. Wait.",
-        "How many hit points do you have left?", "Let's take a five minute break.", "That sounds great, Mira!",
+        "I roll a 14 plus 3.", "(d20: 17)", "Roll for initiative!", "That's a 22 to hit.", "Make a perception check.", "I got a 28.",
+        "Nat 20!", "Okay, cool.", "Let me think…", "Hello everyone, welcome back!", "Can someone pass the pizza?", "Haha, lol.",
+        "Hmm, okay. Wait.",         "How many hit points do you have left?", "Let's take a five minute break.", "That sounds great, Mira!",
     ],
 )  # fmt: skip
 def test_chatter_dice_and_table_talk_are_dropped(text: str) -> None:
@@ -243,7 +258,9 @@ def test_a_fold_of_nothing_but_chatter_is_not_empty() -> None:
 
 
 def test_dice_in_brackets_are_cut_out_of_a_sentence() -> None:
-    assert told(condense(turns(("DM", "Elena strikes the troll (d20: 17) and it dies.")), limit=50)) == "Elena strikes the troll and it dies."
+    assert (
+        told(condense(turns(("DM", "Elena strikes the troll (d20: 17) and it dies.")), limit=50)) == "Elena strikes the troll and it dies."
+    )
 
 
 def test_known_names_are_found_as_whole_words_only() -> None:
@@ -269,13 +286,15 @@ def test_the_same_is_not_said_twice() -> None:
 def test_a_sentence_that_is_too_long_is_clipped_between_words() -> None:
     story = turns(("DM", "Elena promises " + "very " * 40 + "solemnly to return the crown."))
     (sentence,) = condense(story, limit=12)
-    assert sentence.text.startswith("Elena promises very") and sentence.text.endswith("very…")
+    assert sentence.text.startswith("Elena promises very")
+    assert sentence.text.endswith("very…")
     assert estimate_tokens(sentence.text) <= 12
 
 
 def test_a_sentence_without_blanks_is_clipped_between_signs() -> None:
     (sentence,) = condense(turns(("DM", "沃斯队长发誓要把灰烬王冠带回来" * 3 + "。")), limit=12)
-    assert sentence.text.startswith("沃斯") and sentence.text.endswith("…")
+    assert sentence.text.startswith("沃斯")
+    assert sentence.text.endswith("…")
 
 
 @pytest.mark.parametrize("kind", ["event", "note", "session", "enter", "leave"])
@@ -291,7 +310,7 @@ def test_whispers_and_thoughts_are_attributed() -> None:
 # --- merge -----------------------------------------------------------------------------------------------------------
 
 FOLDS = [
-    ("Mother Ilse begs you to find the six children of Harrow.", "Mira: \"I swear that we will bring them home.\""),
+    ("Mother Ilse begs you to find the six children of Harrow.", 'Mira: "I swear that we will bring them home."'),
     ("Sergeant Dorn works for the Lampwright.", "The streets of Harrow are wet and empty."),
     ("Your arrow kills Osric the apothecary.", "Mira takes the brass lantern."),
     ("Wynn whispers that the Lampwright is called Aurelio Sant.", "The tunnel smells of tallow."),
@@ -313,7 +332,8 @@ def test_a_merge_spreads_over_the_whole_run_and_keeps_promises_and_deaths() -> N
     assert not any(term in text for term in ("gull", "tallow", "wet and empty", "for a while"))
     places = [run.index(sentence) for sentence in merged]
     assert places == sorted(places)
-    assert places[0] < 4 and places[-1] >= 12
+    assert places[0] < 4
+    assert places[-1] >= 12
 
 
 def test_a_merge_keeps_sources_and_marks_of_estimation() -> None:
@@ -333,7 +353,9 @@ def test_a_merge_clips_only_when_nothing_fits() -> None:
 
 
 def test_the_first_mention_of_a_name_is_preferred() -> None:
-    run = sentences("Old Marta is the innkeeper of Harrow.", *["Marta pours another drink for the table."] * 3, "Marta sings about the sea tonight.")
+    run = sentences(
+        "Old Marta is the innkeeper of Harrow.", *["Marta pours another drink for the table."] * 3, "Marta sings about the sea tonight."
+    )
     assert "innkeeper" in told(merge(run, limit=14))
 
 
@@ -431,7 +453,10 @@ def test_a_text_without_marks_is_cut_into_clauses() -> None:
         ("Suddenly Elena's brother Tomas dies. Silence fell. Torches flicker.", ["Elena", "Tomas"]),
         ("HELP! STOP HIM! I think so. On Monday we go.", []),
         ("Meanwhile, Tomas O'Brien and Mary-Ann Smith left.", ["Tomas O'Brien", "Mary-Ann Smith"]),
-        ("Hauptmann Voss verspricht Elena Weber einen Schlüssel aus Silber. Der Wirt gibt dem Dieb das Brot.", ["Hauptmann Voss", "Elena Weber"]),
+        (
+            "Hauptmann Voss verspricht Elena Weber einen Schlüssel aus Silber. Der Wirt gibt dem Dieb das Brot.",
+            ["Hauptmann Voss", "Elena Weber"],
+        ),
         ("Le capitaine Voss promet à Elena la clé de Valcourt.", ["Voss", "Elena", "Valcourt"]),
         ("El capitán Voss promete a Elena la Corona de Ceniza.", ["Voss", "Elena", "Corona de Ceniza"]),
         ("Капитан Восс обещает помочь. Борин погиб.", ["Капитан Восс", "Борин"]),

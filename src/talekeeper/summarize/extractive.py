@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import heapq
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, reduce
 from operator import or_
@@ -28,10 +28,10 @@ from talekeeper.summarize.names import (
     STOP,
     TIME,
     Reading,
-    Word,
     is_cjk,
     known_terms,
     languages,
+    listed,
     marks_of,
     normalise,
     phrases_in,
@@ -45,11 +45,6 @@ from talekeeper.tokens import estimate_tokens
 
 _BOUNDARY = re.compile(r"[.!?…。！？\n][.!?…。！？]*(?:\s?»(?=\s|$)|[\"'”’)\]*_」』）》])*\s*")
 _CLAUSE = re.compile(r"(?<=[,;:])\s+|(?<=[，、；：])|\s+(?=(?:and|but|then|so|und|aber|dann|et|mais|puis|y|pero|luego|и|но|потом)\s)")
-_DOTTED = frozenset(
-    "mr mrs ms dr st prof capt sgt lt gen col sr sra srta jr ft mt vs etc cf no nr hr fr bzw ca usw inkl evtl ggf vgl mme mlle mgr m "
-    "г ул т.д т.п т.е т.к".split()
-)  # fmt: skip
-_MONTHS = frozenset("Januar Februar März April Mai Juni Juli August September Oktober November Dezember".split())
 _CJK_TAG = re.compile(r"[^。！？…\n「『“]{0,8}(?:说|道|问|喊|答|と[言叫答尋囁])")
 _FIRST_WORD = re.compile(r"\w+")
 LONGEST = 60
@@ -91,8 +86,10 @@ def _is_boundary(text: str, start: int, match: re.Match[str]) -> bool:
     word = before[-1].lstrip("\"'“„‘«([") if before else ""
     if word.isdigit():
         following = _FIRST_WORD.match(text, match.end())
-        return not (len(word) < 3 and (start + len(word) == at or (following and following[0] in _MONTHS)))
-    return not (word.lower() in _DOTTED or "." in word or (len(word) == 1 and word.isupper() and word != "I"))
+        return not (len(word) < 3 and (start + len(word) == at or (following and following[0] in listed("month"))))
+    if follows.isdigit() and word.lower() == "no":
+        return False
+    return not (word.lower() in listed("abbreviation") or "." in word or (len(word) == 1 and word.isupper() and word != "I"))
 
 
 def _clauses(sentence: str) -> list[str]:
@@ -142,15 +139,17 @@ _ROLL, _TABLE, _CHATTER = MARK["roll"], MARK["table"], MARK["chatter"]
 _DIGIT = re.compile(r"\d")
 _DICE_TALK = re.compile(
     r"\b\d*[dwкд]\d{1,3}\b|\d\s*(?:\+|plus|minus|más|mas|плюс|加|足す|プラス)\s*\d|\bto hit\b|\bnat(?:ural)?[ -]?(?:20|1|twenty|one)\b"
-    r"|\b(?:i|i've|we|ich habe|j'ai|he sacado|у меня|выпало)\s+(?:(?:got|get|rolled|have|fait|gewürfelt|saqué|eine?)\s+)*(?:an?\s+|un\s+)?\d+\b(?!\s+[a-zà-ÿа-я])"
+    r"|\b(?:i|i've|we|ich habe|j'ai|he sacado|у меня|выпало)\s+(?:(?:got|get|rolled|have|fait|gewürfelt|saqué|eine?)\s+)*"
+    r"(?:an?\s+|un\s+)?\d+\b(?!\s+[a-zà-ÿа-я])"
     r"|\b(?:that's|it's|that is|does|das ist|das sind|ça fait|eso es|это)\s+(?:an?\s+|eine\s+|un\s+)?\d+\b(?!\s+[a-zà-ÿа-я]{4})",
     re.I,
-)  # fmt: skip
-_DETAIL, _BASE = 0.3, 25.0
+)
+_DETAIL = 0.3
+"""What a word is worth that tells anything at all."""
+_BASE = 25.0
+"""Tokens by which every sentence seems longer when it is chosen: a short one is not all that cheap."""
 _PLAIN, _IDLE_TALK, _TABLE_TALK = 0, 1, 2
-
-
-_UNREAD = study("", "en")
+_UNREAD = Reading([], [], [], 0, 0.0, [], [])
 
 
 @dataclass(slots=True)
@@ -206,17 +205,21 @@ def _judge(drafts: list[_Draft], known: Collection[str], voices: Collection[str]
         for phrase, mark in spoken[draft.lang]:
             marks |= mark if phrase in body else 0
         draft.marks = marks
-        if voices and is_cjk(draft.lang):
-            draft.keys = [*draft.keys, *(voice for voice in voices if voice in body and voice not in draft.keys)]
         familiar = terms_in(body, reading.words, registry) if registry else ()
         if familiar:
             draft.keys = [*draft.keys, *(term for term in map(str.lower, familiar) if not any(key in term for key in draft.keys))]
+        if voices and is_cjk(draft.lang):
+            draft.keys = [*draft.keys, *(voice for voice in voices if voice in body and voice not in draft.keys)]
+        named = bool(draft.keys)
+        if draft.voice and draft.voice.casefold() not in listed("narrator"):
+            draft.keys = [*draft.keys, normalise(draft.voice.split()[-1])]
         draft.rank = _rank(draft, speakers)
         if draft.rank == _PLAIN:
             draft.worth += _weight(marks & (_WEIGHED | _FIRST)) + _form(draft) + min(3, len(familiar))
             if draft.keys:
                 new = [key for key in draft.keys if key not in met]
-                draft.worth += 0.5 * min(3, len(draft.keys)) + 0.5 * min(2, len(new)) + (1.5 if marks & _DEATH else 0.8 if marks & SAY else 0.0)
+                draft.worth += 0.5 * min(3, len(draft.keys)) + 0.5 * min(2, len(new))
+                draft.worth += 1.5 if named and marks & _DEATH else 0.8 if named and marks & SAY else 0.0
                 met.update(new)
 
 
@@ -295,7 +298,7 @@ def _take(drafts: list[_Draft], limit: int, fade: float) -> list[int]:
         worth = draft.worth * told.get(draft.stretch, 1.0)
         if draft.keys:
             worth += 0.6 * min(3, len([key for key in draft.keys if key not in covered]))
-        return worth / (_BASE + (1.3 * len(draft.text) if is_cjk(draft.lang) else len(draft.text) / 4))  # a short sentence is not all that cheap
+        return worth / (_BASE + len(draft.text) * (1.3 if is_cjk(draft.lang) else 0.25))
 
     heap = [(-value(draft), at) for at, draft in enumerate(drafts) if draft.rank == _PLAIN and draft.worth > -1]
     heapq.heapify(heap)
@@ -369,14 +372,17 @@ def _clip(text: str, limit: int) -> str:
     ends = [match.end() for match in re.finditer(r"\S+", text)]
     if len(ends) * 20 < len(text):
         ends = list(range(1, len(text) + 1))
-    return _longest(text, ends, limit) or _longest(text, range(1, ends[0] + 1), limit) or ("…" if estimate_tokens("…") <= limit else text[:1])
+    return _longest(text, ends, limit) or _longest(text, range(1, ends[0] + 1), limit) or "…"
 
 
 def _longest(text: str, ends: Sequence[int], limit: int) -> str:
+    """The text up to the last of the ends at which it fits, with an ellipsis and the quotation marks that it opened."""
     low, high, best = 0, len(ends) - 1, ""
+    closing = text[-1] if text[-1] in _CLOSING else ""
     while low <= high:
         middle = (low + high) // 2
         stump = text[: ends[middle]].rstrip(" ,;:.…-–—，、；：。") + "…"
+        stump += closing if closing and _still_open(stump, False) else ""
         if estimate_tokens(stump) <= limit:
             low, best = middle + 1, stump
         else:
@@ -386,35 +392,22 @@ def _longest(text: str, ends: Sequence[int], limit: int) -> str:
 
 # --- speech ----------------------------------------------------------------------------------------------------------
 
-_NARRATORS = frozenset(
-    ("dm", "gm", "narrator", "game master", "gamemaster", "dungeon master", "storyteller", "keeper", "spielleiter", "spielleiterin", "erzähler", "sl",
-     "mj", "narrateur", "maître du jeu", "maître de jeu", "narrador", "narradora", "dj", "director de juego", "мастер", "рассказчик", "ведущий",
-     "主持人", "旁白", "城主", "说书人", "ナレーター", "語り手", "ゲームマスター")
-)  # fmt: skip
 _TOLD_BARE = frozenset({"event", "note", "session", "enter", "leave"})
 _QUOTES = {"de": ("„", "“"), "fr": ("« ", " »"), "ru": ("«", "»"), "es": ("«", "»"), "zh": ("“", "”"), "ja": ("「", "」")}
 _MARKS = re.compile(r"[\"“”„«»「」『』]")
 _PARTNER = {"“": "”", "„": "“", "«": "»", "「": "」", "『": "』", '"': '"'}
-_OPENING = "".join(_PARTNER)
+_OPENING, _CLOSING = "".join(_PARTNER), "".join(_PARTNER.values())
 _ASIDE = re.compile(
-    r"\s*[(\[（][^()\[\]（）]{0,60}?(?:\b(?:\d*[dwкд]\d+|dc|ac|hp|ooc|roll\w*|nat(?:ural)?\s?\d+|crit\w*|würf\w*|wurf|tirada|jet|броск?\w*)\b|骰|检定|ダイス|判定|出目)"
-    r"[^()\[\]（）]{0,60}[)\]）]",
+    r"\s?[(\[（][^()\[\]（）]{0,60}?(?:\b(?:\d*[dwкд]\d+|dc|ac|hp|ooc|roll\w*|nat(?:ural)?\s?\d+|crit\w*|würf\w*|wurf|tirada|jet"
+    r"|броск?\w*)\b|骰|检定|ダイス|判定|出目)[^()\[\]（）]{0,60}[)\]）]",
     re.I,
-)  # fmt: skip
+)
 _SPEAKER = re.compile(r"(\[[^\]\n]{1,60}\]|[^\s:：,;\"“„«「]{1,30}(?: [^\s:：,;\"“„«「]{1,30}){0,3}) ?[:：] ?(?=[\"“„«「『*])")
-_GENDER = {word: gender for gender, words in (("m", "he his him er ihm ihn il él он его ему 他 彼"), ("f", "she her hers elle ella она ее ей 她 彼女"))
-           for word in words.split()}  # fmt: skip
-_HE_OR_SHE = frozenset("he she er il elle él ella он она 他 她 彼 彼女".split())
-_TITLES = {word: gender for gender, words in (
-    ("m", "lord king prince duke baron count father brother sir uncle mr herr könig vater bruder roi prince père frère rey padre hermano señor don лорд отец"),
-    ("f", "lady queen princess duchess baroness countess mother sister dame aunt mrs miss frau königin mutter schwester reine princesse mère sœur reina "
-          "princesa madre hermana señora doña леди мать"),
-) for word in words.split()}  # fmt: skip
 
 
 def _still_open(text: str, inside: bool) -> bool:
     for mark in _MARKS.findall(text):
-        inside = not inside if mark in "\"“" else mark in "„«「『"
+        inside = not inside if mark in '"“' else mark in "„«「『"
     return inside
 
 
@@ -463,7 +456,7 @@ def _join_stump(drafts: list[_Draft]) -> None:
     if len(drafts) < 2 or len(drafts[-1].body) > 24 or len(drafts[-2].body) > 160:
         return
     before, stump = drafts[-2:]
-    if marks_of(stump.body, study(stump.body, stump.lang).words, stump.lang) & _BOND:
+    if marks_of(stump.body, stump.lang) & _BOND:
         outside = None if before.outside is None and stump.outside is None else f"{before.outside or ''}{stump.outside or ''}"
         drafts[-2:] = [_Draft(f"{before.body}{'' if is_cjk(before.lang) else ' '}{stump.body}", before.lang, outside=outside)]
 
@@ -506,7 +499,7 @@ def _subject(text: str, reading: Reading) -> str:
 
 
 def _is_narrator(turn: Turn) -> bool:
-    return turn.kind in _TOLD_BARE or turn.voice.casefold() in _NARRATORS or turn.speaker.casefold() in _NARRATORS
+    return turn.kind in _TOLD_BARE or turn.voice.casefold() in listed("narrator") or turn.speaker.casefold() in listed("narrator")
 
 
 def _attribute(draft: _Draft, voice: str) -> None:
@@ -528,28 +521,39 @@ def _tell(drafts: list[_Draft], turns: Sequence[Turn]) -> None:
         lead = words[0] if words else None
         draft.text = _ended(draft.body, draft.lang)
         if not narrators[draft.stretch]:
-            own = draft.text[: len(turn.voice) + 12] if draft.outside is None else draft.outside
-            if turn.voice and turn.voice.lower() not in own.lower():
+            if turn.voice and not _names_itself(draft, turn.voice):
                 _attribute(draft, turn.voice)
         elif draft.outside == "":
             _attribute(draft, draft.voice or (f"[{subject}]" if subject else turn.voice))
         elif draft.outside is None and draft.marks & _FIRST and turn.kind not in _TOLD_BARE and not is_cjk(draft.lang):
             _attribute(draft, turn.voice)
-        elif lead and lead.norm in _HE_OR_SHE and draft.text.startswith(lead.plain):
-            his = _GENDER.get(lead.norm, "")
+        elif lead and lead.norm in listed("he") and draft.text.startswith(lead.plain):
+            his = _gender([lead.norm])
             if subject and gender in ("", his):
                 draft.text, gender = f"[{subject}]{draft.text[len(lead.plain) :]}", his
             else:
                 subject = ""
-        elif lead and draft.outside is None and not lead.marks & (_PRONOUN | _SECOND):
+        elif lead and draft.outside is None and not (lead.marks & (_PRONOUN | _SECOND) and draft.text.startswith(lead.plain)):
             subject = "" if draft.marks & _DEATH else _subject(draft.body, draft.reading)
-            gender = _gender_of(subject, words) if subject else ""
+            gender = _gender([*subject.lower().split(), *(word.norm for word in words if word.marks & _PRONOUN)]) if subject else ""
 
 
-def _gender_of(subject: str, words: Sequence[Word]) -> str:
-    """By a title, else by the pronouns of the sentence; "" if nothing tells."""
-    by_title = next((_TITLES[word] for word in subject.lower().split() if word in _TITLES), "")
-    return by_title or next((_GENDER[word.norm] for word in words if word.norm in _GENDER), "")
+def _names_itself(draft: _Draft, voice: str) -> bool:
+    """Whether a seat tells of itself by name: at the start of a sentence, or beside a quotation."""
+    told = draft.body[: len(voice) + 12] if draft.outside is None else draft.outside
+    if voice.lower() not in told.lower():
+        return False
+    return bool(CJK.search(voice)) or re.search(rf"(?<!\w){re.escape(voice)}(?!\w)", told, re.I) is not None
+
+
+def _gender(words: Iterable[str]) -> str:
+    """The gender of the first word that has one: a pronoun or a title."""
+    for word in words:
+        if word in listed("male") or word in listed("lord"):
+            return "male"
+        if word in listed("female") or word in listed("lady"):
+            return "female"
+    return ""
 
 
 def _ended(text: str, lang: str) -> str:

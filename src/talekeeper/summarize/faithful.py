@@ -26,12 +26,8 @@ from talekeeper.summarize.names import (
     language,
     languages,
     marks_of,
-    names_in,
-    names_in_cjk,
     read,
-    read_cjk,
-    runs_in,
-    sure_names,
+    study,
     terms_in,
 )
 from talekeeper.tokens import estimate_tokens
@@ -81,20 +77,13 @@ def must_survive(sources: Sequence[str], known: Collection[str], *, limit: int) 
 
 def _collect(sentence: str, lang: str, at: int, registry: Collection[Term], finds: dict[str, _Find]) -> None:
     """Adds what a sentence names and counts to what was found."""
-    cjk = is_cjk(lang)
-    words = read_cjk(sentence, lang) if cjk else read(sentence, lang)
-    marks = marks_of(sentence, words, lang)
+    reading, marks = study(sentence, lang), marks_of(sentence, lang)
     bound = bool(marks & _BOND or (marks & MARK["gain"] and marks & MARK["money"]))
-    for term in terms_in(sentence, words, registry):
+    for term in terms_in(sentence, reading.words, registry):
         _note(finds, term.casefold(), _as_written(term, sentence), at, known=True, bound=bound)
-    if cjk:
-        names = [(name, name) for name in names_in_cjk(sentence, lang)]
-    else:
-        runs = runs_in(words)
-        names = [(name.key, name.text) for name in names_in(words, runs, lang, () if lang == "de" else set(sure_names(words, runs)))]
-    for key, text in names:
-        if not any(key in term.words or (not term.words and text in term.name) for term in registry):
-            _note(finds, key, text, at, bound=bound)
+    for name in reading.given(reading.sure, lang).names:
+        if not any(name.key in term.words or (not term.words and name.text in term.name) for term in registry):
+            _note(finds, name.key, name.text, at, bound=bound)
     if marks & _COUNTED and tells(sentence, lang):
         for number in find_numbers(sentence):
             _note(finds, f"#{number.casefold()}", number, at, number=True, bound=True)
@@ -118,11 +107,11 @@ def _as_written(term: str, sentence: str) -> str:
 
 # --- what is missing -------------------------------------------------------------------------------------------------
 
-_UNITS = (
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen twenty".split()
-)  # fmt: skip
-_VALUES = {word: value for value, word in enumerate(_UNITS)} | {
-    "thirty": 30, "forty": 40, "fifty": 50, "sixty": 60, "seventy": 70, "eighty": 80, "ninety": 90, "dozen": 12,
+_VALUES = {
+    "zero": 0, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10,
+    "eleven": 11, "twelve": 12, "thirteen": 13, "fourteen": 14, "fifteen": 15, "sixteen": 16, "seventeen": 17, "eighteen": 18,
+    "nineteen": 19, "twenty": 20, "thirty": 30, "forty": 40, "fifty": 50, "sixty": 60, "seventy": 70, "eighty": 80, "ninety": 90,
+    "dozen": 12,
 }  # fmt: skip
 _SCALES = {"hundred": 100, "thousand": 1000}
 _HAN_VALUES = {sign: value for value, sign in enumerate("零一二三四五六七八九")} | {"〇": 0, "两": 2, "兩": 2}
@@ -138,26 +127,30 @@ def missing(summary: str, needed: Sequence[str]) -> tuple[str, ...]:
     One word of a name will do ("Elena" for "Elena Swift"), and 3 is three.
     """
     lang = language(summary)
-    words = read(summary, lang if not is_cjk(lang) else "en")
-    numbers = set(_numbers_of(words)) | {value for value, _ in _han_numbers(summary)}
-    return tuple(term for term in needed if not _has(summary, words, numbers, term, lang))
+    words = read(summary, "en" if is_cjk(lang) else lang)
+    return tuple(term for term in needed if not (_has_cjk(summary, term) if CJK.search(term) else _has(words, term)))
 
 
-def _has(summary: str, words: Sequence[Word], numbers: Collection[int], term: str, lang: str) -> bool:
-    if CJK.search(term):
-        return term in summary or _has_han_number(summary, term) or any(part in summary for part in re.split("[·・]", term) if 1 < len(part) < len(term))
+def _has(words: Sequence[Word], term: str) -> bool:
     norms = [word.norm for word in words]
-    parts = read(term, lang if not is_cjk(lang) else "en")
-    value, rest = _leading_number(parts)
+    parts = [part for part in read(term, "en") if part.norm]
+    value, counted = _leading_number(parts)
     if value is not None:
-        return _has_number(norms, words, value, [part.norm for part in rest]) or (value >= _TELLING and value in numbers)
-    wanted = [part.norm for part in parts if part.norm]
-    if not wanted or _find_run(norms, wanted):
+        return _has_number(words, value, [part.norm for part in counted])
+    if not parts or _find_run(norms, [part.norm for part in parts]):
         return True
     capitals = {_stem(word.norm) for word in words if word.plain[:1].isupper()}
-    return len(wanted) > 1 and any(
-        len(part.norm) > 2 and not part.marks & (PERSON | STOP) and _stem(part.norm) in capitals for part in parts if part.plain[:1].isupper() or term.islower()
-    )
+    return len(parts) > 1 and any(_stem(part.norm) in capitals for part in parts if _tells_apart(part, term))
+
+
+def _tells_apart(part: Word, term: str) -> bool:
+    """Whether one word of a name may stand for the whole: no title, no small word; "Key" not for "silver Key"."""
+    return len(part.norm) > 2 and not part.marks & (PERSON | STOP) and (part.plain[0].isupper() or term.islower())
+
+
+def _has_cjk(summary: str, term: str) -> bool:
+    parts = [part for part in re.split("[·・]", term) if len(part) > 1]
+    return any(part in summary for part in parts or [term]) or _has_han_number(summary, term)
 
 
 def _stem(norm: str) -> str:
@@ -166,11 +159,11 @@ def _stem(norm: str) -> str:
 
 def _find_run(norms: Sequence[str], wanted: Sequence[str]) -> bool:
     """Whether words stand side by side; the last may be a plural or a genitive."""
-    size = len(wanted)
-    last = _stem(wanted[-1])
-    return any(
-        _stem(norms[at + size - 1]) == last and all(norms[at + i] == wanted[i] for i in range(size - 1)) for at in range(len(norms) - size + 1)
-    )
+    *first, last = wanted
+    for at in range(len(norms) - len(first)):
+        if _stem(norms[at + len(first)]) == _stem(last) and list(norms[at : at + len(first)]) == first:
+            return True
+    return False
 
 
 def _value(word: str) -> int | None:
@@ -197,20 +190,13 @@ def _leading_number(words: Sequence[Word]) -> tuple[int | None, Sequence[Word]]:
     return value, words[at:]
 
 
-def _numbers_of(words: Sequence[Word]) -> Iterator[int]:
-    for at in range(len(words)):
-        value, _ = _leading_number(words[at:at + 4])
-        if value is not None:
-            yield value
-
-
-def _has_number(norms: Sequence[str], words: Sequence[Word], value: int, counted: Sequence[str]) -> bool:
-    """Whether a number stands in the text with what it counts close behind it."""
+def _has_number(words: Sequence[Word], value: int, counted: Sequence[str]) -> bool:
+    """Whether a number stands in a text: a telling one by itself, another with what it counts close by."""
     for at in range(len(words)):
         found, rest = _leading_number(words[at : at + 6])
         if found == value:
-            near = {_stem(word.norm) for word in rest[:4]} | {_stem(norm) for norm in norms[max(0, at - 2) : at]}
-            if not counted or any(_stem(norm) in near for norm in counted):
+            near = {_stem(word.norm) for word in (*words[max(0, at - 2) : at], *rest[:4])}
+            if value >= _TELLING or not counted or any(_stem(norm) in near for norm in counted):
                 return True
     return False
 
@@ -228,10 +214,12 @@ def _han_numbers(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _has_han_number(summary: str, term: str) -> bool:
-    """三百枚金币 is also 300枚金币: the same number before the same first sign."""
-    wanted = [(value, term[end : end + 1]) for value, end in _han_numbers(term)]
+    """三百枚金币 is also 300枚金币: the same number, and if it is a small one before the same sign."""
     found = [(value, summary[end : end + 1]) for value, end in _han_numbers(summary)]
-    return bool(wanted) and all(any(value == have and (unit == sign or value >= _TELLING) for have, sign in found) for value, unit in wanted)
+    wanted = [(value, term[end : end + 1]) for value, end in _han_numbers(term)]
+    return bool(wanted) and all(
+        any(have == value and (value >= _TELLING or sign == unit) for have, sign in found) for value, unit in wanted
+    )
 
 
 # --- what is added ---------------------------------------------------------------------------------------------------
@@ -253,31 +241,35 @@ def complete(summary: str, lost: Sequence[str]) -> str:
 
 # --- what is no summary ----------------------------------------------------------------------------------------------
 
+_CANNOT = r"(?:can't|cannot|can not|unable|won't|not able)"
 _REFUSAL = re.compile(
-    r"\W*(?:(?:i'?m|i am) (?:really |very |so |truly )?sorry,?(?: but)?,? (?:i|as an ai|that)\b.{0,30}(?:can't|cannot|can not|unable|won't|not able)"
-    r"|sorry,? (?:but )?(?:i|as an ai)\b.{0,20}(?:can't|cannot|unable|won't|not able)"
-    r"|(?:unfortunately,? )?(?:i|we) (?:can't|cannot|can not|am unable to|am not able to|won't) "
-    r"(?:assist|help with|provide|summari[sz]e|comply|fulfil|continue with|process|create|generate|complete|access|discuss|engage|do that|answer)"
-    r"|(?:i apologi[sz]e|my apologies)\b.{0,40}(?:can't|cannot|unable|but)"
-    r"|as an? (?:ai|artificial|large language|language model)|i am an? (?:ai|language model)|i'm an? (?:ai|language model)"
-    r"|(?:please|could you|can you)(?: please)? (?:provide|share|paste|send|give me)\b.{0,40}(?:text|turns?|conversation|content|story|transcript|summar)"
+    rf"\W*(?:(?:i'?m|i am) (?:really |very |so |truly )?sorry,?(?: but)?,? (?:i|as an ai|that)\b.{{0,30}}{_CANNOT}"
+    rf"|sorry,? (?:but )?(?:i|as an ai)\b.{{0,20}}{_CANNOT}|(?:i apologi[sz]e|my apologies)\b.{{0,40}}(?:{_CANNOT}|but)"
+    r"|(?:unfortunately,? )?(?:i|we) (?:can't|cannot|can not|am unable to|am not able to|won't) (?:assist|help with|provide|summari[sz]e"
+    r"|comply|fulfil|continue with|process|create|generate|complete|access|discuss|engage|do that|answer)"
+    r"|as an? (?:ai|artificial|large language|language model)|(?:i am|i'm) an? (?:ai|language model)"
+    r"|(?:please|could you|can you)(?: please)? (?:provide|share|paste|send|give me)\b"
+    r".{0,40}(?:text|turns?|conversation|content|story|transcript|summar)"
     r"|(?:there is|there's|i see|you haven't provided|no) (?:no )?(?:text|content|conversation)\b.{0,20}to summari[sz]e"
-    r"|es tut mir leid,? (?:aber )?ich (?:kann|darf)|als (?:ki|künstliche|sprachmodell)|ich kann (?:dabei|das|diese anfrage) nicht"
-    r"|(?:je suis )?désolée?,? (?:mais )?je ne (?:peux|puis)|en tant qu'(?:ia|intelligence)"
-    r"|lo siento,? (?:pero )?no (?:puedo|me es)|como (?:una )?(?:ia|inteligencia artificial|modelo de lenguaje)"
+    r"|es tut mir leid,? (?:aber )?ich (?:kann|darf)|als (?:ki|künstliche|sprachmodell)\b|ich kann (?:dabei|das|diese anfrage) nicht"
+    r"|(?:je suis )?désolée?,? (?:mais )?je ne (?:peux|puis)|en tant qu'(?:ia|intelligence)\b"
+    r"|lo siento,? (?:pero )?no (?:puedo|me es)|como (?:una )?(?:ia|inteligencia artificial|modelo de lenguaje)\b"
     r"|(?:извините|простите|к сожалению),? (?:но )?я не могу|как (?:языковая модель|ии)\b"
     r"|(?:很?抱歉|对不起)[，,].{0,8}(?:无法|不能)|作为(?:一个)?(?:AI|人工智能|语言模型)"
     r"|申し訳(?:ありません|ございません)が.{0,40}(?:でき|ませ)|(?:私は)?AI(?:言語モデル)?として)",
     re.I | re.S,
-)  # fmt: skip
+)
 _ERROR = re.compile(
     r"traceback \(most recent call last\)|\b(?:rate.?limit(?:ed|s)?|too many requests|internal server error|bad gateway|service unavailable"
     r"|gateway time-?out|insufficient_quota|quota exceeded|invalid api key|incorrect api key|unauthorized|context.?length|maximum context"
-    r"|overloaded_error|model is overloaded|connection (?:refused|reset|timed out|error)|read timed out|request timed out|apierror|httperror|statuscode)\b"
-    r"|\b(?:status|http|code|error)\W{0,3}(?:4\d\d|5\d\d)\b|\b(?:4\d\d|5\d\d) (?:error|client error|server error)\b",
+    r"|overloaded_error|model is overloaded|connection (?:refused|reset|timed out|error)|re(?:ad|quest) timed out|apierror|httperror"
+    r"|statuscode)\b|\b(?:status|http|code|error)\W{0,3}(?:4\d\d|5\d\d)\b|\b(?:4\d\d|5\d\d) (?:error|client error|server error)\b",
     re.I,
-)  # fmt: skip
-_ERROR_HEAD = re.compile(r"\s*(?:\[?(?:error|exception|fatal|warning|err)\]?\s*[:(\[-]|\w*(?:error|exception)\b\s*[:(]|<(?:!doctype|html|\?xml|head|body)\b)", re.I)
+)
+_ERROR_HEAD = re.compile(
+    r"\s*(?:\[?(?:error|exception|fatal|warning|err)\]?\s*[:(\[-]|\w*(?:error|exception)\b\s*[:(]|<(?:!doctype|html|\?xml|head|body)\b)",
+    re.I,
+)
 _NOTHING = re.compile(r"\W*(?:null|none|undefined|nan|n/?a|true|false|ok|okay|test|todo|summary)?\W*", re.I)
 _REPEATED = re.compile(r"(.)\1{15,}|(.{2,12}?)\2{9,}", re.S)
 

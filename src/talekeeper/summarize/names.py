@@ -42,35 +42,22 @@ _END = re.compile(r"[.!?…:][\"'”’»)\]*_]*$")
 _OPEN = re.compile(r"^[\"'“„‘‚«(\[*_¿¡「『—–-]")
 _ELISION = re.compile(r"^(?:[ldjmtsnc]|qu|jusqu|lorsqu|puisqu)['’](?=\w)", re.I)
 _CYRILLIC = re.compile(r"[а-яё]", re.I)
-_CYRILLIC_ENDING = re.compile(r"(?:иями|ями|ами|ого|его|ому|ему|ыми|ими|ов|ев|ом|ем|ой|ей|ою|ею|ах|ях|ам|ям|ым|им|ых|их|ую|юю|ая|яя|а|я|у|ю|е|ы|и|о|ь|й)$")
+_CYRILLIC_ENDING = re.compile(
+    r"(?:иями|ями|ами|ого|его|ому|ему|ыми|ими|ов|ев|ом|ем|ой|ей|ою|ею|ах|ях|ам|ям|ым|им|ых|их|ую|юю|ая|яя|а|я|у|ю|е|ы|и|о|ь|й)$"
+)
 _KANA = re.compile(r"[\u3041-\u30fa]")
 _HAN = re.compile(r"[\u3400-\u9fff\uf900-\ufaff\u3005]")
 CJK = re.compile(r"[\u3005\u3041-\u30ff\u3400-\u9fff\uf900-\ufaff]")
-_ABBREVIATIONS = frozenset(
-    "mr mrs ms dr st prof capt sgt lt gen col sr sra jr ft mt vs etc cf no nr hr fr bzw ca usw inkl evtl ggf z.b d.h u.a i.e e.g m mm mme mlle г ул т.д т.п т.е".split()
-)
-
 _LATIN = ("en", "de", "fr", "es")
-_CONNECTORS = frozenset("of de du des del di da von van zu vom ibn bin".split())
 _LINKS = frozenset({("of", "the"), ("de", "la"), ("de", "los"), ("de", "las"), ("de", "l"), ("von", "der"), ("von", "den"), ("van", "der")})
-_EPITHETS = frozenset(
-    "great bold brave wise old elder younger young red black white grey gray blue green golden cruel kind good just terrible mad blind lame pious fair "
-    "strong swift silent bloody undying butcher bard rogue wizard cleric fighter ranger paladin druid smith baker hunter wanderer".split()
-)  # fmt: skip
 _NOT_A_NAME = re.compile(r"(?:ing|ly|ness|ment|tion|less|ful)$")
-_SITES = frozenset("rest end reach hollow landing crossing watch folly maw den fall falls deep pass point bay rock bluff ferry hill head".split())
 _VERB_AFTER = {
-    "en": re.compile(r"(?:[^s]s|ed|is|was|has|had|will|would|can|could|must|and|or|who|does|did|to|of|from|[a-z]+n't)$|^(?:took|gave|fell|ran|sat|stood|spoke|went|came|knew|saw|left|lost|won|kept|swore|stole|found|told|rose|drew|threw|made|held|led|fled|slew|broke|bought|sold|put|let)$"),
+    "en": re.compile(r"(?:[^s]s|ed|is|was|has|had|will|would|can|could|must|and|or|who|does|did|to|of|from|[a-z]+n't)$"),
     "fr": re.compile(r"(?:e|t|a|d|ut|it|et|ont|ent)$"),
     "es": re.compile(r"(?:a|e|ó|y|n|dio|fue)$"),
     "ru": re.compile(r"(?:ет|ит|ют|ут|ат|ят|л|ла|ли|ло|ся|сь|и|ет)$"),
     "de": re.compile(r"(?:t|te|ten|ß|ief|am|ab|ah|at|ar|und)$"),
 }  # fmt: skip
-_COPULAS = frozenset("est a et es ha y ist hat und war и".split())
-_GERMAN_BEFORE = frozenset(
-    "und oder mit von bei zu für gegen ohne durch nach dass ob wenn als wie ist war heißt hieß namens aber denn sagt sagte fragt fragte ruft rief "
-    "flüstert antwortet an in aus gibt gab trifft traf sieht sah kennt tötet rettet verrät seit laut".split()
-)  # fmt: skip
 _GERMAN_NOUN = re.compile(r"(?:ung|heit|keit|schaft|nis|tion|tum|chen|lein|ling|ung|ungen|heiten|stück|stücke|stücken|ien|ern|eln)$")
 
 
@@ -85,15 +72,25 @@ class Word:
 
 
 @cache
+def _lines() -> list[tuple[str, str, list[str]]]:
+    lines = Path(__file__).with_name("words.txt").read_text(encoding="utf-8").splitlines()
+    return [(group, lang, words) for group, lang, *words in (line.split() for line in lines if line and line[0] != "#")]
+
+
+@cache
+def listed(group: str) -> frozenset[str]:
+    """The words of a group in all languages."""
+    return frozenset(word.replace("_", " ") for name, _, words in _lines() if name == group for word in words)
+
+
+@cache
 def _lexicon(lang: str) -> tuple[dict[str, int], dict[str, int]]:
     """Whole words and beginnings of words of a language, each with the marks of its groups."""
     whole: dict[str, int] = {}
     begin: dict[str, int] = {}
-    for line in Path(__file__).with_name("words.txt").read_text(encoding="utf-8").splitlines():
-        group, _, rest = line.partition(" ")
-        tongue, _, words = rest.partition(" ")
+    for group, tongue, words in _lines():
         if tongue == lang and group in MARK:
-            for word in words.split():
+            for word in words:
                 into, key = (begin, word[:-1]) if word.endswith("*") else (whole, word)
                 into[key] = into.get(key, 0) | MARK[group]
     return whole, begin
@@ -144,7 +141,7 @@ def _look(piece: str, lang: str) -> Word:
         marks |= CONTENT
     if _OPEN.search(piece):
         marks |= OPENS
-    if _BREAK.search(piece) and not (full in _ABBREVIATIONS or (len(bare) == 1 and bare.isupper() and piece.endswith("."))):
+    if _BREAK.search(piece) and not (full in listed("abbreviation") or (len(bare) == 1 and bare.isupper() and piece.endswith("."))):
         marks |= BREAKS | (ENDS if _END.search(piece) else 0)
     return Word(marks, normalise(bare), whole, 1 if marks & CONTENT else -1 if marks & MARK["chatter"] and not marks & SMALL else 0)
 
@@ -191,11 +188,6 @@ def read_cjk(text: str, lang: str) -> list[Word]:
 def phrases_in(text: str, lang: str) -> list[tuple[str, int]]:
     """The phrases in a text, each with the marks of its groups."""
     return [(phrase, marks) for phrase, marks in _phrases(lang) if phrase in text]
-
-
-def marks_of(text: str, words: Iterable[Word], lang: str) -> int:
-    """The marks of all words of a text, and of the phrases in it."""
-    return reduce(or_, [marks for _, marks in phrases_in(text, lang)], reduce(or_, [word.marks for word in words], 0))
 
 
 @cache
@@ -289,12 +281,12 @@ def _joins(words: Sequence[Word], left: int, right: int) -> bool:
     if right > left + 1 and (words[left + 1].marks | words[right - 1].marks) & BREAKS:
         return False
     if words[left].marks & OWNS:
-        return right == left + 1 and bool(words[right].marks & PLACE or words[right].norm in _SITES)
+        return right == left + 1 and bool(words[right].marks & PLACE or words[right].norm in listed("site"))
     if right == left + 1:
         return True
     if right == left + 2:
         between = words[left + 1].norm
-        return between in _CONNECTORS or (between == "the" and words[right].norm in _EPITHETS)
+        return between in listed("connector") or (between == "the" and words[right].norm in listed("epithet"))
     return right == left + 3 and (words[left + 1].norm, words[left + 2].norm) in _LINKS
 
 
@@ -343,8 +335,8 @@ def _is_name(words: Sequence[Word], run: list[int], lang: str, sure: Collection[
     if after is None or word.marks & ENDS or "-" in word.norm:
         return False
     if lang != "en" and after.marks & STOP:
-        return after.norm in _COPULAS
-    return bool(after.marks & _CUE_MARKS or _VERB_AFTER[lang].search(after.plain.lower()))
+        return after.norm in listed("copula")
+    return bool(after.marks & _CUE_MARKS or after.norm in listed("past") or _VERB_AFTER[lang].search(after.plain.lower()))
 
 
 def _is_german_name(words: Sequence[Word], run: list[int]) -> bool:
@@ -357,7 +349,7 @@ def _is_german_name(words: Sequence[Word], run: list[int]) -> bool:
     if _opens_sentence(words, at):
         after = words[at + 1].norm if at + 1 < len(words) else ""
         return bool(_VERB_AFTER["de"].search(after)) and not word.marks & ENDS
-    return words[at - 1].norm in _GERMAN_BEFORE or bool(words[at - 1].marks & PERSON)
+    return words[at - 1].norm in listed("before") or bool(words[at - 1].marks & PERSON)
 
 
 class Name(NamedTuple):
@@ -398,19 +390,19 @@ def sure_names(words: Sequence[Word], runs: Iterable[list[int]]) -> list[str]:
 
 
 _KATAKANA = re.compile(r"[\u30a1-\u30fa][\u30a1-\u30ff]+")
-_LOANWORDS = frozenset(
-    "ドア テーブル ダイス サイコロ ランプ ナイフ ロープ ベッド カウンター グラス コップ ワイン ビール パン スープ テント ターン ダメージ ボーナス チェック プラス "
-    "ゴブリン オーク ドラゴン トロール ゾンビ スケルトン プレイヤー キャラクター レベル クリティカル ファンブル イニシアチブ セービング オッケー ピザ トイレ スマホ コーラ マイク "
-    "ルールブック ギルド メートル キロ ポーション アイテム モンスター パーティー マント ローブ フード ベルト ブーツ コイン カード ゲーム セッション".split()
-)  # fmt: skip
 _QUOTED = re.compile(r"[「『《“]([^「」『』《》“”。！？，、\s]{2,8})[」』》”]")
 _HONOURED = re.compile(
     r"([\u4e00-\u9fff\u30a1-\u30ff]{1,5}?)(?:さん|様|殿下?|卿|先生|ちゃん|陛下|大人|将军|将軍|队长|隊長|船长|船長|女王|国王|公主|王子|公爵|伯爵|男爵|爵士|法师|长老|長老)(?![\u4e00-\u9fff]*[子孫])"
 )
-_DOTTED = re.compile(r"[^\W\d_a-zA-Z的是在和与对向把被给从等见找救杀问叫让跟同为由到去来有名位个]{1,5}(?:[·・][^\W\d_a-zA-Z的是在和与对向把被给从也就将会已又站走看拿点问答说道死了着]{1,6})+")
-_TITLED = re.compile(r"(?:队长|将军|公爵|伯爵|男爵|国王|女王|王子|公主|爵士|法师|骑士|牧师|商人|长老|老板|船长|隊長)([艾琳娅莎娜蒂洛伊尔斯弗姆茨兹乔杰凯戈奥布雷格罗林德伦特拉维克马丁沃卡莉丽雅亚安娜汉瑟菲玛诺巴塔哈索米达瓦托库萨波卢鲁迪希妮夫威甘邓赫肯皮迈贝朗]{2,5})")  # fmt: skip
-_FOREIGN = re.compile(r"[艾琳娅莎娜蒂洛伊尔斯弗姆茨兹乔杰凯戈奥布雷格罗林德伦特拉维克马丁沃卡莉丽雅亚汉瑟菲玛诺巴塔哈索米达瓦托库萨波卢鲁迪希妮夫威甘邓赫肯皮迈贝朗]{2,6}")
-_FOREIGN_SURE = re.compile(r"[艾琳娅莎蒂尔斯弗茨兹乔凯戈沃菲玛瑟]")
+_DOTTED = re.compile(
+    r"[^\W\d_a-zA-Z的是在和与对向把被给从等见找救杀问叫让跟同为由到去来有名位个]{1,5}(?:[·・][^\W\d_a-zA-Z的是在和与对向把被给从也就将会已又站走看拿点问答说道死了着]{1,6})+"
+)
+
+
+@cache
+def _foreign_signs() -> tuple[re.Pattern[str], frozenset[str]]:
+    """Runs of signs that write foreign names in Chinese, and those signs that hardly do anything else."""
+    return re.compile(f"[{''.join(listed('foreign'))}]{{2,6}}"), frozenset("".join(listed("foreign_sure")))
 
 
 def names_in_cjk(text: str, lang: str) -> list[str]:
@@ -421,11 +413,11 @@ def names_in_cjk(text: str, lang: str) -> list[str]:
         for match in pattern.finditer(text):
             found[match[match.lastindex or 0]] = None
     if lang == "ja":
-        found.update((name, None) for name in _KATAKANA.findall(text) if name.strip("ー・") not in _LOANWORDS)
+        found.update((name, None) for name in _KATAKANA.findall(text) if name.strip("ー・") not in listed("loanword"))
         found.update((name, None) for name in _HONOURED.findall(text) if len(name) > 1)
     else:
-        found.update((name, None) for name in _TITLED.findall(text))
-        found.update((name, None) for name in _FOREIGN.findall(text) if len(_FOREIGN_SURE.findall(name)) > 0 and len(name) > 1)
+        signs, sure = _foreign_signs()
+        found.update((name, None) for name in signs.findall(text) if not sure.isdisjoint(name))
     return [name for name in found if not any(name != other and name in other for other in found)]
 
 
@@ -558,3 +550,8 @@ _study_again = lru_cache(maxsize=1 << 11)(_study)
 def study(text: str, lang: str) -> Reading:
     """A sentence, read. The same sentence comes back in the folds of folds, so readings are kept for a while."""
     return _study_again(text, lang) if len(text) < 400 else _study(text, lang)
+
+
+def marks_of(text: str, lang: str) -> int:
+    """The marks of the words and phrases of a sentence."""
+    return reduce(or_, [marks for _, marks in phrases_in(text, lang)], study(text, lang).marks)

@@ -25,7 +25,8 @@ FULL_HOUSE = 32_000
 """So many arrivals are put in their places."""
 PLACED_AT_ONCE = 500
 MERGED_AT_ONCE = 500
-CHECKPOINT_PAGES = 1_000
+CHECKPOINT_ROWS = 1_000
+"""So many rows are about as many pages of the log when stories append one entry at a time."""
 VACUUM_BYTES = 256 << 20
 """A larger file is not rewritten by an erasure: that would stop all writers for too long. `VACUUM` it by hand."""
 _PAUSE = 0.001  # between two steps, so that the writer gets the lock
@@ -39,7 +40,7 @@ class Upkeep:
         self._ledger = ledger
         self._lock = lock
         self._db = file.connect()
-        self._pages = 0
+        self._checkpointed = 0
         self._placing = False
         self._closing = Event()
         self._queue: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
@@ -48,11 +49,11 @@ class Upkeep:
         if ledger.db.execute(SQL["newest_erasure"]).fetchone()[0] is not None:
             self.purge(lambda: None)
 
-    def wrote(self, commits: int) -> None:
-        """The writer tells what it has done; from time to time something is due."""
-        self._pages += commits + 2
-        if self._pages >= CHECKPOINT_PAGES:
-            self._pages = 0
+    def wrote(self) -> None:
+        """The writer tells that it has; from time to time something is due."""
+        changes = self._ledger.db.total_changes
+        if changes - self._checkpointed >= CHECKPOINT_ROWS:
+            self._checkpointed = changes
             self._queue.put(self._checkpoint)
         if self._ledger.arrivals >= FULL_HOUSE and not self._placing:
             self._placing = True
@@ -86,10 +87,9 @@ class Upkeep:
             self._ledger.forget()
 
     def _checkpoint(self) -> None:
-        _, frames, copied = self._db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
-        if copied < frames:
-            with self._lock:  # the few that came meanwhile; else the log would never start over while someone writes
-                self._db.execute("PRAGMA wal_checkpoint(PASSIVE)")
+        self._db.execute("PRAGMA wal_checkpoint(PASSIVE)")
+        with self._lock:  # the few pages that came meanwhile; else the log would never start over while someone writes
+            self._db.execute("PRAGMA wal_checkpoint(PASSIVE)")
 
     def _place(self) -> None:
         ledger = self._ledger

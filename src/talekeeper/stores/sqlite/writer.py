@@ -87,7 +87,7 @@ class Writer:
         if time.perf_counter() - began > LONG_SECONDS:
             self._wary = WARY_COMMITS
         _resolve(answers)
-        self._upkeep.wrote(len(jobs))
+        self._upkeep.wrote()
         return True
 
     # -- the thread ------------------------------------------------------------------------------------------------------
@@ -114,7 +114,7 @@ class Writer:
             answers = [answer for answer in answers if type(answer[1]) is not Erased]
             self._upkeep.purge(lambda: self._answer(erased))
         self._answer(answers)
-        self._upkeep.wrote(len(jobs))
+        self._upkeep.wrote()
 
     def _begin_and_write(self, jobs: list[Job]) -> list[Answer]:
         """One transaction for all, or one for each after an error."""

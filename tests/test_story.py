@@ -1,0 +1,1349 @@
+"""The front door, as someone who builds on it sees it: telling, presence, time travel, the author's hand, upkeep. On every store."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import talekeeper as tk
+from talekeeper.testing.models import MoodyModel, ScriptedModel
+
+if TYPE_CHECKING:
+    from tests.conftest import OpenKeeper
+
+KEY = tk.MemoryKey("acme", "ana", "ash-crown")
+DM = tk.Seat("dm", role="dm")
+TABLE = (DM, tk.Seat("rogue"), tk.Seat("bard", name="Lark the Loud"), tk.Seat("innkeeper", role="npc"))
+SMALL = (tk.Seat("dm", role="dm", token_limit=600), tk.Seat("rogue", token_limit=400), tk.Seat("bard", token_limit=400))
+DEEDS = (
+    "Captain Voss counts the silver coins on the table twice and says that nobody leaves before the third bell",
+    "the old ferryman swears that the bridge will not hold another winter, whatever the duke has promised them",
+    "Mira hides the brass key under the loose stone behind the altar and tells nobody about the second door",
+    "rain comes down from the hills and the road to the mill is gone until somebody clears the fallen trees",
+)
+
+
+def deed(number: int) -> str:
+    """A turn's text that holds one word which is in no other."""
+    return f"mark{number}x: {DEEDS[number % len(DEEDS)]}."
+
+
+async def tell(story: tk.Story, count: int, first: int = 1, **settings: object) -> list[tk.Turn]:
+    return await story.append_many([tk.Draft("dm", deed(n), **settings) for n in range(first, first + count)])  # type: ignore[arg-type]
+
+
+async def contexts(story: tk.Story, budgets: Sequence[int] = (150, 400, 4000)) -> list[str]:
+    return [(await story.context(seat.id, budget=budget)).text for seat in story.seats for budget in budgets]
+
+
+async def until(claim: Callable[[], Awaitable[bool]], seconds: float = 20.0) -> None:
+    """Waits until the claim holds."""
+    end = time.monotonic() + seconds
+    while not await claim():
+        assert time.monotonic() < end, "it never came true"
+        await asyncio.sleep(0.005)
+
+
+def bytes_below(folder: Path) -> bytes:
+    return b"".join(path.read_bytes() for path in sorted(folder.iterdir()) if path.is_file())
+
+
+@pytest.fixture
+async def story(keeper: tk.Keeper) -> tk.Story:
+    return await keeper.story(KEY, seats=TABLE)
+
+
+# -- telling -----------------------------------------------------------------------------------------------------------
+
+
+async def test_an_appended_turn_has_the_documented_defaults(keeper: tk.Keeper, story: tk.Story) -> None:
+    turn = await story.append("rogue", "I try the door.")
+    assert turn == tk.Turn(
+        id=turn.id, seq=1, kind="said", speaker="rogue", voice="rogue", text="I try the door.",
+        audience=("bard", "dm", "innkeeper", "rogue"), time=keeper.clock(), tokens=keeper.counter.count("[rogue]: I try the door.\n"),
+    )  # fmt: skip
+    assert (turn.location, turn.mentions, turn.when, turn.revision, turn.target, turn.cites) == (None, (), None, 0, None, ())
+
+
+async def test_a_generated_id_tells_nothing_of_its_position_and_finds_the_turn_again(story: tk.Story) -> None:
+    turns = await tell(story, 20)
+    ids = [turn.id for turn in turns]
+    assert len(set(ids)) == 20
+    assert ids != sorted(ids), "ids in order of telling would tell a seat how much it did not hear"
+    assert all(re.fullmatch(r"t-[0-9a-f]{16}", name) for name in ids)
+    assert [(await story.turn(name)).seq for name in ids] == list(range(1, 21))
+
+
+async def test_a_seat_speaks_under_its_name_else_its_id_and_the_dm_as_dm(story: tk.Story) -> None:
+    for seat in ("dm", "rogue", "bard"):
+        await story.append(seat, "Yes.")
+    context = await story.context("dm", budget=500)
+    assert "[DM]: Yes.\n[rogue]: Yes.\n[Lark the Loud]: Yes.\n" in context.text
+
+
+async def test_a_speaker_may_lend_its_voice_to_someone_who_has_no_seat(story: tk.Story) -> None:
+    turn = await story.append("dm", "Out of my tavern!", voice="Old Brannoc")
+    assert (turn.speaker, turn.voice) == ("dm", "Old Brannoc")
+    assert "[Old Brannoc]: Out of my tavern!\n" in (await story.context("rogue", budget=500)).text
+
+
+async def test_story_time_is_shown_with_the_turn_and_the_wall_clock_never(open_keeper: OpenKeeper) -> None:
+    keeper = await open_keeper(clock=lambda: 1234567890.0)
+    story = await keeper.story(KEY, seats=TABLE)
+    turn = await story.append("dm", "The bell tolls.", when="day 3, dusk")
+    await story.append("", "The gate falls shut.", kind="event", when="day 4")
+    assert turn.when == "day 3, dusk"
+    text = (await story.context("rogue", budget=500)).text
+    assert "[DM] (day 3, dusk): The bell tolls.\n" in text
+    assert "* (day 4) The gate falls shut.\n" in text
+    assert "12345" not in text
+    assert "2009" not in text
+
+
+async def test_mentions_and_cites_are_kept_with_the_turn(story: tk.Story) -> None:
+    first = await story.append("dm", "The Ash Crown lies in the crypt.", mentions=["Ash Crown", "crypt"])
+    second = await story.append("rogue", "You said so.", cites=[first.id])
+    again = await story.turns()
+    assert again[0].mentions == ("Ash Crown", "crypt")
+    assert again[1].cites == (first.id,)
+    assert second.cites == (first.id,)
+
+
+async def test_appending_the_same_id_again_returns_the_turn_that_is_there(story: tk.Story) -> None:
+    first = await story.append("dm", "Once.", id="post-17")
+    await story.append("dm", "Something else.")
+    again = await story.append("dm", "Once.", id="post-17")
+    assert again == first
+    assert [turn.text for turn in await story.turns()] == ["Once.", "Something else."]
+
+
+async def test_appending_the_same_id_again_returns_the_turn_as_it_reads_now(story: tk.Story) -> None:
+    await story.append("dm", "Once.", id="post-17")
+    edited = await story.edit("post-17", "Twice.")
+    assert await story.append("dm", "Once.", id="post-17") == edited
+
+
+async def test_an_id_that_arrives_twice_at_once_is_told_once(story: tk.Story) -> None:
+    one, other = await asyncio.gather(story.append("dm", "Once.", id="post-17"), story.append("dm", "Once.", id="post-17"))
+    assert one == other
+    assert len(await story.turns()) == 1
+
+
+async def test_a_batch_that_is_sent_again_returns_the_turns_that_are_there(story: tk.Story) -> None:
+    batch = [tk.Draft("dm", f"Line {n}.", id=f"post-{n}") for n in range(5)]
+    first = await story.append_many(batch)
+    assert await story.append_many(batch) == first
+    assert await story.append_many(batch[::-1]) == first[::-1]
+    assert len(await story.turns()) == 5
+
+
+@pytest.mark.parametrize(
+    "draft", [tk.Draft("dm", "Other.", id="post-17"), tk.Draft("rogue", "Once.", id="post-17"), tk.Draft("dm", "Once.", kind="event", id="post-17")]
+)
+async def test_an_id_is_never_given_to_a_different_turn(story: tk.Story, draft: tk.Draft) -> None:
+    await story.append("dm", "Once.", id="post-17")
+    with pytest.raises(tk.DuplicateId, match="post-17"):
+        await story.append_many([draft])
+    assert [turn.text for turn in await story.turns()] == ["Once."]
+
+
+async def test_an_id_is_not_used_again_after_its_turn_was_rewound(story: tk.Story) -> None:
+    await story.append("dm", "Before.")
+    await story.append("dm", "Once.", id="post-17")
+    await story.rewind(1)
+    with pytest.raises(tk.DuplicateId, match="undone"):
+        await story.append("dm", "Once.", id="post-17")
+    assert [turn.text for turn in await story.turns()] == ["Before."]
+
+
+async def test_the_same_id_twice_in_a_batch_or_half_a_known_batch_is_refused_whole(story: tk.Story) -> None:
+    with pytest.raises(tk.DuplicateId):
+        await story.append_many([tk.Draft("dm", "A.", id="a"), tk.Draft("dm", "B.", id="a")])
+    await story.append("dm", "A.", id="a")
+    with pytest.raises(tk.DuplicateId):
+        await story.append_many([tk.Draft("dm", "A.", id="a"), tk.Draft("dm", "B.", id="b")])
+    assert [turn.text for turn in await story.turns()] == ["A."]
+
+
+async def test_an_id_in_one_story_is_free_in_another(keeper: tk.Keeper, story: tk.Story) -> None:
+    other = await keeper.story(tk.MemoryKey("acme", "ana", "other"), seats=TABLE)
+    await story.append("dm", "Here.", id="post-1")
+    assert (await other.append("dm", "There.", id="post-1")).text == "There."
+
+
+async def test_expected_version_appends_only_to_what_was_seen(story: tk.Story) -> None:
+    seen = story.version
+    await story.append("dm", "One.", expected_version=seen)
+    with pytest.raises(tk.Conflict, match="read again"):
+        await story.append("dm", "Two.", expected_version=seen)
+    await story.append("dm", "Two.", expected_version=story.version)
+    assert [turn.text for turn in await story.turns()] == ["One.", "Two."]
+
+
+async def test_of_two_who_saw_the_same_version_one_wins(story: tk.Story) -> None:
+    seen = story.version
+    results = await asyncio.gather(
+        *(story.append("dm", f"Number {n}.", expected_version=seen) for n in range(5)), return_exceptions=True
+    )
+    assert sum(isinstance(result, tk.Turn) for result in results) == 1
+    assert sum(isinstance(result, tk.Conflict) for result in results) == 4
+    assert len(await story.turns()) == 1
+
+
+async def test_the_version_changes_with_a_rewind_even_to_an_equal_length(story: tk.Story) -> None:
+    await tell(story, 3)
+    seen = story.version
+    await story.rewind(2)
+    await story.append("dm", "Another third.")
+    assert story.version != seen
+    with pytest.raises(tk.Conflict):
+        await story.append("dm", "Late.", expected_version=seen)
+
+
+async def test_many_appends_at_once_all_get_in_once(story: tk.Story) -> None:
+    turns = await asyncio.gather(*(story.append("dm", f"Number {n}.") for n in range(50)))
+    assert sorted(turn.seq for turn in turns) == list(range(1, 51))
+    told = await story.turns()
+    assert {turn.text for turn in told} == {f"Number {n}." for n in range(50)}
+    assert [turn.seq for turn in told] == list(range(1, 51))
+
+
+async def test_two_handles_of_one_story_see_each_other(keeper: tk.Keeper, story: tk.Story) -> None:
+    other = await keeper.story(KEY)
+    await story.append("dm", "From here.")
+    await other.append("dm", "From there.")
+    assert [turn.text for turn in await story.turns()] == ["From here.", "From there."]
+    assert (await story.context("rogue", budget=500)).text == (await other.context("rogue", budget=500)).text
+
+
+async def test_two_processes_on_one_file_interleave_and_agree(open_keeper: OpenKeeper, sqlite_file: str) -> None:
+    here, there = await open_keeper(sqlite_file), await open_keeper(sqlite_file)
+    one, two = await here.story(KEY, seats=TABLE), await there.story(KEY, seats=TABLE)
+    for n in range(1, 41):
+        await (one if n % 3 else two).append("dm", deed(n), heard_by=["rogue"] if n % 5 == 0 else None)
+    assert [turn.text for turn in await one.turns()] == [deed(n) for n in range(1, 41)]
+    assert await contexts(one) == await contexts(two)
+    await one.rewind(20)
+    assert await contexts(one) == await contexts(two)
+    assert len(await two.turns()) == 20
+
+
+async def test_append_many_is_one_atomic_step(story: tk.Story) -> None:
+    await story.append("dm", "Before.")
+    version = story.version
+    with pytest.raises(tk.UnknownSeat):
+        await story.append_many([tk.Draft("dm", "Good."), tk.Draft("nobody", "Bad.")])
+    assert story.version == version
+    turns = await story.append_many([tk.Draft("dm", "Two."), tk.Draft("rogue", "Three.", kind="thought")])
+    assert [(turn.seq, turn.text) for turn in turns] == [(2, "Two."), (3, "Three.")]
+    assert [turn.text for turn in await story.turns()] == ["Before.", "Two.", "Three."]
+
+
+async def test_appending_no_drafts_changes_nothing(story: tk.Story) -> None:
+    version = story.version
+    assert await story.append_many([]) == []
+    assert story.version == version
+
+
+async def test_append_and_append_many_give_the_same_memory(keeper: tk.Keeper) -> None:
+    one = await keeper.story(KEY, seats=SMALL)
+    many = await keeper.story(tk.MemoryKey("acme", "ana", "bulk"), seats=SMALL)
+    for n in range(1, 61):
+        await one.append("dm", deed(n), heard_by=["bard"] if n % 7 == 0 else None)
+    await many.append_many([tk.Draft("dm", deed(n), heard_by=["bard"] if n % 7 == 0 else None) for n in range(1, 61)])
+    assert await contexts(one) == await contexts(many)
+
+
+# -- who hears what ----------------------------------------------------------------------------------------------------
+
+
+async def test_a_story_without_places_has_everyone_present_even_where_a_turn_names_one(story: tk.Story) -> None:
+    everyone = ("bard", "dm", "innkeeper", "rogue")
+    assert (await story.append("rogue", "Hello.")).audience == everyone
+    assert (await story.append("dm", "The tavern is loud.", location="tavern")).audience == everyone
+
+
+async def test_with_places_a_turn_is_heard_by_who_is_there_and_by_the_dm(story: tk.Story) -> None:
+    await story.enter("rogue", "tavern")
+    await story.enter("innkeeper", "tavern")
+    await story.enter("bard", "crypt")
+    said = await story.append("rogue", "Is anyone listening?")
+    assert said.location == "tavern"
+    assert said.audience == ("dm", "innkeeper", "rogue")
+    assert (await story.append("bard", "It is dark.")).audience == ("bard", "dm")
+    assert (await story.append("dm", "A mug falls.", location="tavern")).audience == ("dm", "innkeeper", "rogue")
+    assert (await story.append("dm", "A stone moves.", location="crypt")).audience == ("bard", "dm")
+    assert (await story.append("dm", "Nobody is on the moor.", location="moor")).audience == ("dm",)
+
+
+async def test_what_happens_nowhere_in_particular_is_heard_by_all_who_have_not_left(story: tk.Story) -> None:
+    await story.enter("rogue", "tavern")
+    await story.enter("bard", "crypt")
+    await story.leave("bard")
+    assert (await story.append("dm", "Thunder.")).audience == ("dm", "innkeeper", "rogue")
+
+
+async def test_who_left_hears_nothing_until_they_enter_again(story: tk.Story) -> None:
+    await story.enter("rogue", "tavern")
+    await story.enter("bard", "tavern")
+    left = await story.leave("bard")
+    assert (left.kind, left.audience) == ("leave", ("bard", "dm", "rogue"))
+    assert (await story.append("rogue", "Gone at last.")).audience == ("dm", "rogue")
+    assert story.presence()["bard"] is None
+    entered = await story.enter("bard", "tavern", text="Lark kicks the door open.")
+    assert (entered.kind, entered.text, entered.location) == ("enter", "Lark kicks the door open.", "tavern")
+    assert entered.audience == ("bard", "dm", "rogue")
+    assert (await story.append("rogue", "You again.")).audience == ("bard", "dm", "rogue")
+    heard = [turn.text for turn in await story.turns(seat="bard")]
+    assert "Gone at last." not in heard
+    assert "You again." in heard
+
+
+async def test_who_goes_elsewhere_is_heard_to_leave_first(story: tk.Story) -> None:
+    await story.enter("rogue", "tavern")
+    await story.enter("innkeeper", "tavern")
+    await story.enter("bard", "crypt")
+    before = story.head
+    await story.enter("rogue", "crypt")
+    moves = await story.turns(after=before)
+    assert [(turn.kind, turn.location, turn.audience) for turn in moves] == [
+        ("leave", "tavern", ("dm", "innkeeper", "rogue")),
+        ("enter", "crypt", ("bard", "dm", "rogue")),
+    ]
+    assert story.presence()["rogue"] == "crypt"
+
+
+async def test_presence_is_part_of_the_log_and_goes_back_with_a_rewind(story: tk.Story) -> None:
+    await story.enter("rogue", "tavern")
+    at = story.head
+    await story.enter("rogue", "crypt")
+    await story.rewind(at)
+    assert story.presence() == {"rogue": "tavern"}
+    assert (await story.append("rogue", "Where was I?")).location == "tavern"
+
+
+async def test_a_whisper_needs_hearers_and_is_heard_by_them_the_speaker_and_the_dm(story: tk.Story) -> None:
+    with pytest.raises(tk.InvalidInput, match="heard_by"):
+        await story.append("rogue", "Psst.", kind="whisper")
+    turn = await story.append("rogue", "Psst.", kind="whisper", heard_by=["innkeeper"])
+    assert turn.audience == ("dm", "innkeeper", "rogue")
+    assert "Psst" not in (await story.context("bard", budget=500)).text
+    assert "[rogue, whispering]: Psst.\n" in (await story.context("innkeeper", budget=500)).text
+
+
+async def test_a_thought_is_heard_by_its_thinker_and_the_dm_alone_wherever_they_are(story: tk.Story) -> None:
+    assert (await story.append("rogue", "He lies.", kind="thought")).audience == ("dm", "rogue")
+    await story.enter("rogue", "tavern")
+    await story.enter("bard", "tavern")
+    assert (await story.append("rogue", "He still lies.", kind="thought")).audience == ("dm", "rogue")
+    assert "[rogue, thinking]: He lies.\n" in (await story.context("rogue", budget=500)).text
+
+
+async def test_naming_hearers_never_leaves_out_the_speaker_or_a_dm(keeper: tk.Keeper) -> None:
+    seats = [tk.Seat("dm", role="dm"), tk.Seat("second", role="dm"), tk.Seat("a"), tk.Seat("b"), tk.Seat("c")]
+    story = await keeper.story(KEY, seats=seats)
+    assert (await story.append("a", "Only you.", heard_by=["b"])).audience == ("a", "b", "dm", "second")
+    assert (await story.append("a", "To myself.", heard_by=[])).audience == ("a", "dm", "second")
+
+
+async def test_an_event_may_have_no_speaker(story: tk.Story) -> None:
+    turn = await story.append("", "The lights go out.", kind="event")
+    assert (turn.speaker, turn.voice, turn.kind) == ("", "", "event")
+    assert "* The lights go out.\n" in (await story.context("bard", budget=500)).text
+
+
+async def test_a_note_is_canon_for_everyone_or_for_those_who_are_named(story: tk.Story) -> None:
+    await story.enter("rogue", "tavern")
+    lore = await story.note("Gods never lie in this world.")
+    secret = await story.note("The rogue is the duke's lost heir.", heard_by=["bard"])
+    assert (lore.kind, lore.speaker, lore.audience) == ("note", "", ("bard", "dm", "innkeeper", "rogue"))
+    assert secret.audience == ("bard", "dm")
+    rogue, bard = await story.context("rogue", budget=500), await story.context("bard", budget=500)
+    assert "- Gods never lie in this world.\n" in rogue.text
+    assert "heir" not in rogue.text
+    assert "- The rogue is the duke's lost heir.\n" in bard.text
+
+
+async def test_canon_stays_word_for_word_when_the_story_around_it_is_folded(keeper: tk.Keeper) -> None:
+    story = await keeper.story(KEY, seats=SMALL)
+    await story.note("Gods never lie in this world.")
+    await tell(story, 200)
+    canon = (await story.context("rogue")).block("canon")
+    assert canon is not None
+    assert canon.text == "## Canon\n- Gods never lie in this world.\n"
+
+
+async def test_a_new_session_is_heard_by_all_and_memory_goes_on(story: tk.Story) -> None:
+    await story.append("dm", "The crown is found.")
+    await story.enter("rogue", "tavern")
+    begun = await story.begin_session("Part two")
+    assert (begun.kind, begun.text, begun.audience) == ("session", "Part two", ("bard", "dm", "innkeeper", "rogue"))
+    await story.begin_session()
+    text = (await story.context("bard", budget=500)).text
+    assert "The crown is found." in text
+    assert "* Part two\n" in text
+    assert (await story.stats()).sessions == 2
+
+
+async def test_a_reveal_is_a_new_turn_that_cites_the_old_one(story: tk.Story) -> None:
+    secret = await story.append("rogue", "I stole the crown.", heard_by=["innkeeper"])
+    told = await story.reveal(secret, to=["bard"])
+    assert (told.kind, told.cites, told.audience) == ("event", (secret.id,), ("bard", "dm"))
+    assert told.text == "rogue: I stole the crown."
+    confession = await story.reveal(secret.id, to=["bard"], text="It was me.", speaker="rogue")
+    assert (confession.kind, confession.speaker, confession.audience) == ("said", "rogue", ("bard", "dm", "rogue"))
+    assert (await story.turn(secret.id)).audience == ("dm", "innkeeper", "rogue"), "who heard the old turn never changes"
+    assert secret.text not in {turn.text for turn in await story.turns(seat="bard")}
+
+
+# -- one who joins late ------------------------------------------------------------------------------------------------
+
+LATE = tk.Seat("cleric")
+
+
+async def test_a_seat_that_joins_later_starts_with_nothing_and_hears_from_then_on(keeper: tk.Keeper, story: tk.Story) -> None:
+    await tell(story, 20)
+    story = await keeper.story(KEY, seats=[LATE])
+    assert [seat.id for seat in story.seats] == ["dm", "rogue", "bard", "innkeeper", "cleric"]
+    assert (await story.context("cleric", budget=500)).text == ""
+    assert await story.recall("cleric", "silver coins") == []
+    turn = await story.append("dm", "A cleric walks in.")
+    assert "cleric" in turn.audience
+    assert (await story.context("cleric", budget=500)).text == "## Recent Events\n[DM]: A cleric walks in.\n"
+
+
+async def test_a_brief_tells_a_newcomer_only_what_all_player_characters_heard(keeper: tk.Keeper, story: tk.Story) -> None:
+    await tell(story, 12)
+    await story.append("dm", "Known to rogue and bard alike.", heard_by=["rogue", "bard"])
+    for n in range(10):
+        await story.append("dm", f"The rogue alone knows secret{n}.", heard_by=["rogue"])
+        await story.append("innkeeper", f"The innkeeper thinks secret{n}.", kind="thought")
+    await story.append("rogue", "Not to the bard: secretx.", heard_by=["innkeeper"])
+    story = await keeper.story(KEY, seats=[LATE])
+    await story.append("dm", "The cleric hears this as well.")
+    for seat in ("cleric", "bard", "rogue", "dm"):
+        for budget in (200, 4000):
+            assert "secret" not in (await story.brief(seat, budget=budget)).text
+    brief = (await story.brief("cleric", budget=4000)).text
+    assert "Known to rogue and bard alike." in brief
+    assert "The cleric hears this as well." in brief
+    assert all(f"mark{n}x" in brief for n in range(1, 13))
+
+
+async def test_a_brief_keeps_what_all_heard_before_the_newcomer_when_the_old_ones_talk_on_among_themselves(
+    keeper: tk.Keeper, story: tk.Story
+) -> None:
+    await story.append_many([tk.Draft("dm", deed(n), heard_by=["rogue", "bard"]) for n in (1, 2, 3)])
+    story = await keeper.story(KEY, seats=[LATE])
+    before = (await story.brief("cleric", budget=4000)).text
+    assert "mark3x" in before
+    await story.append("dm", "Not for the cleric: secret.", heard_by=["rogue", "bard"])
+    after = (await story.brief("cleric", budget=4000)).text
+    assert "secret" not in after
+    assert after == before
+
+
+async def test_a_brief_fits_its_budget_and_covers_a_long_story(keeper: tk.Keeper) -> None:
+    story = await keeper.story(KEY, seats=SMALL)
+    await tell(story, 300)
+    for budget in (0, 60, tk.FLOOR, 1000):
+        brief = await story.brief("bard", budget=budget)
+        assert brief.tokens <= budget
+        assert brief.tokens == keeper.counter.count(brief.text)
+        if budget >= tk.FLOOR:
+            assert set(await story.sources(brief)) == {turn.id for turn in await story.turns()}
+
+
+async def test_a_known_seat_gets_its_new_settings_and_keeps_its_memory(keeper: tk.Keeper, story: tk.Story) -> None:
+    await tell(story, 100)
+    story = await keeper.story(KEY, seats=[tk.Seat("rogue", name="Nim", token_limit=200)])
+    assert {seat.id: seat.token_limit for seat in story.seats}["rogue"] == 200
+    context = await story.context("rogue")
+    assert context.budget == 200
+    assert len(await story.sources(context)) == 100
+    await story.append("rogue", "New name, same thief.")
+    assert "[Nim]: New name" in (await story.context("bard", budget=300)).text
+
+
+async def test_without_seats_a_story_must_exist(keeper: tk.Keeper) -> None:
+    with pytest.raises(tk.UnknownStory, match="ash-crown"):
+        await keeper.story(KEY)
+    assert await keeper.keys() == []
+
+
+# -- looking at the log ------------------------------------------------------------------------------------------------
+
+
+async def test_turns_can_be_filtered_by_seat_kind_speaker_and_place(story: tk.Story) -> None:
+    await story.enter("rogue", "tavern")
+    await story.enter("bard", "crypt")
+    await story.append("rogue", "In the tavern.")
+    await story.append("bard", "In the crypt.")
+    await story.append("bard", "A thought.", kind="thought")
+    await story.note("Lore.")
+    await story.edit(3, "In the old tavern.")
+    await story.pin(3)
+
+    async def found(**wanted: object) -> list[str]:
+        return [turn.text for turn in await story.turns(**wanted)]  # type: ignore[arg-type]
+
+    assert await found(seat="rogue", kinds=["said", "thought"]) == ["In the old tavern."]
+    assert await found(speaker="bard", kinds=["said"]) == ["In the crypt."]
+    assert await found(location="crypt", kinds=["said", "thought"]) == ["In the crypt.", "A thought."]
+    assert await found(kinds=["note"]) == ["Lore."]
+    assert [turn.kind for turn in await story.turns()] == ["enter", "enter", "said", "said", "thought", "note"]
+    assert [turn.kind for turn in await story.turns(kinds=["edit", "pin"])] == ["edit", "pin"]
+
+
+async def test_turns_are_paged_by_number_in_both_directions(story: tk.Story) -> None:
+    await story.append_many([tk.Draft("dm", f"Line {n}.", heard_by=["rogue"] if n % 2 else ["bard"]) for n in range(1, 1301)])
+    everything = await story.turns()
+    assert [turn.seq for turn in everything] == list(range(1, 1301))
+    pages: list[tk.Turn] = []
+    while page := await story.turns(after=pages[-1].seq if pages else 0, limit=333):
+        pages += page
+    assert pages == everything
+    back: list[tk.Turn] = []
+    while page := await story.turns(before=back[0].seq if back else None, limit=333, newest=True):
+        back = page + back
+    assert back == everything
+    assert [turn.seq for turn in await story.turns(seat="rogue", limit=3, newest=True)] == [1295, 1297, 1299]
+    assert [turn.seq for turn in await story.turns(seat="rogue", limit=3)] == [1, 3, 5]
+    assert [turn.seq for turn in await story.turns(after=4, before=8)] == [5, 6, 7]
+    assert await story.turns(limit=0) == []
+    assert await story.turns(after=99_999) == []
+
+
+async def test_a_turn_is_found_by_number_by_id_and_by_itself(story: tk.Story) -> None:
+    turn = (await tell(story, 3))[1]
+    own = await story.append("dm", "Mine.", id="my own id")
+    assert await story.turn(2) == await story.turn(turn.id) == await story.turn(turn) == turn
+    assert await story.turn("my own id") == own
+
+
+# -- pins --------------------------------------------------------------------------------------------------------------
+
+
+async def test_a_pinned_turn_stays_word_for_word_until_it_is_unpinned(keeper: tk.Keeper) -> None:
+    story = await keeper.story(KEY, seats=SMALL)
+    vow = await story.append("rogue", "I, Nim, swear on the seventh lantern to bring the Ash Crown home.", heard_by=["bard"])
+    await tell(story, 300)
+    assert vow.text not in (await story.context("bard")).text
+    assert (await story.pin(vow)).id == vow.id
+    for budget in (150, 400, 2000):
+        context = await story.context("bard", budget=budget)
+        pinned = context.block("pinned")
+        assert pinned is not None
+        assert not pinned.stable
+        assert pinned.text == f"## Pinned\n[rogue]: {vow.text}\n"
+        assert pinned.sources == (vow.id,)
+        assert context.tokens <= budget
+    await story.unpin(vow)
+    assert (await story.context("bard")).block("pinned") is None
+
+
+async def test_a_pin_is_seen_by_those_who_heard_the_turn_and_by_no_one_else(story: tk.Story) -> None:
+    secret = await story.append("dm", "The lantern is hollow.", heard_by=["rogue"])
+    before = await story.context("bard", budget=100)
+    await story.pin(secret)
+    assert await story.context("bard", budget=100) == before
+    assert "hollow" in (await story.context("rogue", budget=100)).text
+
+
+async def test_a_pinned_turn_that_is_recent_is_not_shown_twice(story: tk.Story) -> None:
+    turn = await story.append("dm", "The lantern is hollow.")
+    await story.pin(turn)
+    assert (await story.context("bard", budget=500)).text.count("hollow") == 1
+
+
+@pytest.mark.parametrize("turns", [1, 30, 300])
+async def test_pins_that_cannot_fit_raise_and_what_they_need_then_works(keeper: tk.Keeper, turns: int) -> None:
+    story = await keeper.story(KEY, seats=SMALL)
+    told = await tell(story, turns)
+    for turn in told[:3]:
+        await story.pin(turn)
+    with pytest.raises(tk.BudgetTooSmall) as raised:
+        await story.context("bard", budget=20)
+    needed = raised.value.needed
+    assert raised.value.budget == 20
+    context = await story.context("bard", budget=needed)
+    assert context.tokens <= needed
+    assert all(turn.text in context.text for turn in told[:3])
+    with pytest.raises(tk.BudgetTooSmall):
+        await story.context("bard", budget=needed - 1)
+    for turn in told[:3]:
+        await story.unpin(turn)
+    assert (await story.context("bard", budget=20)).tokens <= 20
+
+
+async def test_a_pin_shows_the_edited_text_and_is_undone_by_a_rewind(story: tk.Story) -> None:
+    turn = (await tell(story, 2))[0]
+    before = await contexts(story)
+    await story.pin(turn)
+    await story.edit(turn, "Rewritten in gold.")
+    context = await story.context("bard", budget=4000)
+    assert "Rewritten in gold." in context.text
+    await story.rewind(2)
+    assert await contexts(story) == before
+
+
+# -- going back and branching ------------------------------------------------------------------------------------------
+
+
+async def test_a_rewind_gives_back_every_context_byte_for_byte(keeper: tk.Keeper) -> None:
+    story = await keeper.story(KEY, seats=SMALL)
+    seen = {}
+    for n in range(1, 81):
+        await story.append("dm", deed(n), heard_by=["rogue"] if n % 6 == 0 else None)
+        if n % 16 == 0:
+            seen[n] = await contexts(story)
+    for n in (64, 48, 16):
+        assert await story.rewind(n) == n
+        assert story.head == n
+        assert await contexts(story) == seen[n]
+
+
+async def test_a_rewind_goes_to_a_turn_by_number_id_or_itself_and_to_the_beginning(story: tk.Story) -> None:
+    turns = await tell(story, 6)
+    assert await story.rewind(5) == 5
+    assert await story.rewind(turns[3].id) == 4
+    assert await story.rewind(turns[2]) == 3
+    assert await story.rewind(0) == 0
+    assert await story.turns() == []
+    assert (await story.context("bard", budget=500)).text == ""
+    assert (await story.append("dm", "A new beginning.")).seq == 1
+
+
+async def test_a_rewind_to_where_the_story_is_changes_nothing(story: tk.Story) -> None:
+    await tell(story, 3)
+    version, branches = story.version, await story.branches()
+    assert await story.rewind(3) == 3
+    assert (story.version, await story.branches()) == (version, branches)
+
+
+async def test_what_a_rewind_leaves_behind_stays_as_a_branch_to_go_back_to(story: tk.Story) -> None:
+    await tell(story, 5)
+    before = await contexts(story)
+    await story.rewind(2)
+    await story.append("dm", "Another third turn.")
+    kept = [branch for branch in await story.branches() if not branch.current]
+    assert [(branch.parent, branch.forked_at, branch.head) for branch in kept] == [(None, 0, 5)]
+    old = await story.switch(kept[0].name)
+    assert await contexts(old) == before
+    assert [turn.text for turn in await old.turns()] == [deed(n) for n in range(1, 6)]
+    assert [turn.text for turn in await story.turns()] == [deed(1), deed(2), "Another third turn."]
+
+
+async def test_a_fork_shares_the_past_and_nothing_after_it(story: tk.Story) -> None:
+    turns = await tell(story, 6)
+    other = await story.fork(at=4, name="what if")
+    assert (other.branch, other.head, story.head) == ("what if", 4, 6)
+    await other.append("dm", "Only over there: forkword.")
+    await story.append("dm", "Only over here: mainword.")
+    assert [turn.id for turn in (await other.turns())[:4]] == [turn.id for turn in turns[:4]]
+    for budget in (150, 4000):
+        assert "forkword" not in (await story.context("bard", budget=budget)).text
+        assert "mainword" not in (await other.context("bard", budget=budget)).text
+    assert await story.recall("bard", "forkword") == []
+    assert await other.recall("bard", "mainword") == []
+    assert await other.recall("bard", "mark6x") == []
+    with pytest.raises(tk.UnknownTurn):
+        await other.turn(turns[5].id)
+    rows = {row.name: row for row in await other.branches()}
+    assert rows["what if"] == tk.BranchInfo(name="what if", parent="main", forked_at=4, head=5, current=True)
+    assert rows["main"] == tk.BranchInfo(name="main", parent=None, forked_at=0, head=7, current=False)
+
+
+async def test_forks_of_forks_and_of_the_beginning_work_and_get_names_of_their_own(story: tk.Story) -> None:
+    await tell(story, 3)
+    one = await story.fork()
+    await one.append("dm", "Four on one.")
+    two = await one.fork(at=2)
+    zero = await two.fork(at=0)
+    await zero.append("dm", "A fresh start.")
+    assert len({"main", one.branch, two.branch, zero.branch}) == 4
+    assert [turn.text for turn in await two.turns()] == [deed(1), deed(2)]
+    assert [turn.text for turn in await zero.turns()] == ["A fresh start."]
+    assert [turn.text for turn in await one.turns()] == [deed(1), deed(2), deed(3), "Four on one."]
+
+
+async def test_a_branch_name_is_used_once_and_unknown_ones_are_refused(story: tk.Story) -> None:
+    await tell(story, 2)
+    await story.fork(name="what if")
+    with pytest.raises(tk.InvalidInput, match="what if"):
+        await story.fork(name="what if")
+    with pytest.raises(tk.UnknownBranch, match="what if"):
+        await story.switch("what iff")
+
+
+async def test_an_edit_on_one_branch_is_not_seen_on_another(story: tk.Story) -> None:
+    await tell(story, 3)
+    other = await story.fork()
+    await other.edit(2, "Rewritten: forkword.")
+    assert (await other.turn(2)).text == "Rewritten: forkword."
+    assert (await story.turn(2)).text == deed(2)
+    assert "forkword" not in (await story.context("bard", budget=500)).text
+
+
+async def test_regenerate_replaces_the_newest_turn_and_keeps_the_old_one_as_a_swipe(story: tk.Story) -> None:
+    await story.append("dm", "Before.")
+    first = await story.append("rogue", "First try.", heard_by=["innkeeper"], voice="A hooded figure", when="day 2", location="tavern")
+    second = await story.regenerate("Second try.")
+    third = await story.regenerate("Third try.", when="day 3")
+    assert [turn.text for turn in await story.turns()] == ["Before.", "Third try."]
+    for turn in (second, third):
+        assert (turn.seq, turn.speaker, turn.voice, turn.audience, turn.location) == (2, "rogue", "A hooded figure", first.audience, "tavern")
+    assert (second.when, third.when) == ("day 2", "day 3")
+    assert len({first.id, second.id, third.id}) == 3
+    assert [turn.text for turn in await story.swipes()] == ["First try.", "Second try.", "Third try."]
+    text = (await story.context("innkeeper", budget=500)).text
+    assert "Third try." in text
+    assert "First" not in text
+    assert await story.recall("innkeeper", "second try") == [] or (await story.recall("innkeeper", "second try"))[0].turn.id == third.id
+
+
+async def test_after_the_story_went_on_swipes_are_those_of_the_newest_turn(story: tk.Story) -> None:
+    await story.append("dm", "One.")
+    await story.regenerate("Uno.")
+    last = await story.append("dm", "Two.")
+    assert await story.swipes() == [last]
+
+
+async def test_only_what_was_told_can_be_told_again(story: tk.Story) -> None:
+    with pytest.raises(tk.UnknownTurn):
+        await story.regenerate("Nothing to replace.")
+    await story.enter("rogue", "tavern")
+    with pytest.raises(tk.InvalidInput, match="enter"):
+        await story.regenerate("No.")
+    assert await story.swipes() != []
+
+
+# -- the author's hand -------------------------------------------------------------------------------------------------
+
+
+async def test_an_edit_reaches_log_contexts_folds_and_recall_and_is_undone_by_a_rewind(keeper: tk.Keeper) -> None:
+    story = await keeper.story(KEY, seats=SMALL)
+    told = await tell(story, 120)
+    await story.settle()
+    before, head = await contexts(story), story.head
+    old_folds = {fold.id for fold in await story.folds("rogue")}
+    edited = await story.edit(told[4], "Zalgath the Unburnt swears to pay 777 crowns to Mira before the third bell.")
+    assert (edited.id, edited.seq, edited.revision, edited.audience) == (told[4].id, 5, 1, told[4].audience)
+    assert (await story.turn(5)).text == edited.text
+    assert (await story.turns(before=6))[-1] == edited
+    folds = await story.folds("rogue")
+    touched = [fold for fold in folds if told[4].id in await story.sources(fold)]
+    assert len(touched) == 1
+    assert touched[0].id not in old_folds, "a fold made from an edited turn is another fold"
+    leaf = touched[0]
+    while leaf.level:
+        leaf = next(fold for fold in [await story.fold(child) for child in leaf.children] if told[4].id in await story.sources(fold))
+    assert "Zalgath" in leaf.text
+    assert "mark5x" not in leaf.text
+    assert [hit.turn.id for hit in await story.recall("rogue", "Zalgath the Unburnt", limit=1)] == [told[4].id]
+    assert all(hit.turn.id != told[4].id for hit in await story.recall("rogue", "mark5x"))
+    await story.rewind(head)
+    assert await contexts(story) == before
+    assert (await story.turn(5)).text == deed(5)
+    assert (await story.turn(5)).revision == 0
+
+
+async def test_an_edit_of_a_recent_turn_shows_at_once_for_all_who_heard_it(story: tk.Story) -> None:
+    await tell(story, 3)
+    secret = await story.append("dm", "The old wording.", heard_by=["rogue"])
+    assert (await story.edit(secret, "The new wording.")).revision == 1
+    assert (await story.edit(secret, "The newest wording.")).revision == 2
+    text = (await story.context("rogue", budget=500)).text
+    assert "The newest wording." in text
+    assert "old wording" not in text
+    assert "wording" not in (await story.context("bard", budget=500)).text
+
+
+async def test_an_override_stands_until_a_source_changes(keeper: tk.Keeper) -> None:
+    story = await keeper.story(KEY, seats=SMALL)
+    told = await tell(story, 64)
+    fold = (await story.folds("rogue"))[0]
+    before, head = await contexts(story), story.head
+    made = await story.override(fold.id, "In short: the table went west, and Mira lied.")
+    assert (made.made_by, made.text, made.level) == ("author", "In short: the table went west, and Mira lied.", fold.level)
+    assert await story.sources(made) == await story.sources(fold)
+    assert "Mira lied" in (await story.context("rogue")).text
+    assert (await story.folds("rogue"))[0].id == made.id
+    await tell(story, 5, first=1000)
+    assert "Mira lied" in (await story.context("rogue")).text
+    await story.edit(told[0], "Something quite different happened: the mill burned.")
+    assert "Mira lied" not in (await story.context("rogue")).text
+    await story.rewind(head)
+    assert await contexts(story) == before
+
+
+async def test_an_override_is_undone_by_a_rewind_and_comes_back_with_its_branch(keeper: tk.Keeper) -> None:
+    story = await keeper.story(KEY, seats=SMALL)
+    await tell(story, 64)
+    before, head = await contexts(story), story.head
+    await story.override((await story.folds("rogue"))[0].id, "In short: Mira lied.")
+    after = await contexts(story)
+    await story.rewind(head)
+    assert await contexts(story) == before
+    left = next(branch for branch in await story.branches() if not branch.current)
+    assert await contexts(await story.switch(left.name)) == after
+
+
+async def test_an_override_is_seen_only_by_those_whose_memory_has_the_fold(keeper: tk.Keeper) -> None:
+    story = await keeper.story(KEY, seats=SMALL)
+    await story.append_many([tk.Draft("dm", deed(n), heard_by=["rogue"] if n <= 40 else None) for n in range(1, 101)])
+    before = [(await story.context("bard", budget=budget)).text for budget in (150, 400, 4000)]
+    await story.override((await story.folds("rogue"))[0].id, "In short: Mira lied.")
+    assert "Mira lied" in (await story.context("rogue")).text
+    assert [(await story.context("bard", budget=budget)).text for budget in (150, 400, 4000)] == before
+
+
+# -- forgetting --------------------------------------------------------------------------------------------------------
+
+SECRET = "Quillon's true name is Vraxholm Ezzerine, and he owes 4711 sovereigns"
+TRACES = ("Vraxholm", "Ezzerine", "4711", "Quillon", "vraxholm", "ezzerin", "quillon")
+
+
+async def everything_said(story: tk.Story) -> str:
+    """All that the story gives out: contexts, briefs, folds of every level, log, recall, swipes."""
+    parts = await contexts(story, (150, 400, 4000, 40_000))
+    for seat in story.seats:
+        parts.append((await story.brief(seat.id, budget=4000)).text)
+        todo = [fold for budget in (200, 400, 2000) for fold in await story.folds(seat.id, budget=budget)]
+        while todo:
+            fold = todo.pop()
+            parts.append(fold.text)
+            todo += [await story.fold(child) for child in fold.children] if fold.level else []
+        for trace in TRACES:
+            parts += [hit.turn.text for hit in await story.recall(seat.id, trace, limit=50)]
+    parts += [turn.text for turn in [*await story.turns(), *await story.swipes()]]
+    parts += [turn.text for turn in await story.turns(kinds=["edit", "override"])]
+    return "\n".join(parts)
+
+
+async def test_a_forgotten_turn_is_gone_everywhere_and_for_good(open_keeper: OpenKeeper, target: str, tmp_path: Path) -> None:
+    keeper = await open_keeper(summarizer=MoodyModel())
+    story = await keeper.story(KEY, seats=SMALL)
+    await tell(story, 10)
+    secret = await story.append("dm", SECRET + ".", mentions=["Vraxholm"])
+    await tell(story, 150, first=100)
+    await story.edit(secret, SECRET + ", as Ezzerine himself admits.")
+    await story.edit(secret, SECRET + ".")
+    await story.settle()
+    fork = await story.fork(at=100, name="elsewhere")
+    await fork.append("dm", "On we go.")
+    await fork.settle()
+    leaf = (await story.folds("rogue"))[0]
+    while leaf.level:
+        leaf = [fold for fold in [await story.fold(child) for child in leaf.children] if secret.id in await story.sources(fold)][0]
+    await story.override(leaf.id, "The author says: Quillon is Vraxholm.")
+    assert "Vraxholm" in await everything_said(story)
+    if target != ":memory:":
+        assert b"Vraxholm" in bytes_below(tmp_path)
+
+    await story.forget(secret)
+
+    for branch in (story, fork):
+        said = await everything_said(branch)
+        assert not [trace for trace in TRACES if trace in said]
+        with pytest.raises(tk.UnknownTurn):
+            await branch.turn(secret.id)
+    if target != ":memory:":
+        left = bytes_below(tmp_path).lower()
+        assert not [trace for trace in TRACES if trace.lower().encode() in left]
+    await story.rewind(50)
+    assert "Vraxholm" not in await everything_said(story)
+    rest = {turn.id for turn in await story.turns(seat="rogue")}
+    for budget in (tk.FLOOR, 4000):
+        shown = set(await story.sources(await story.context("rogue", budget=budget)))
+        assert shown - {secret.id} == rest, "nothing else is lost"
+
+
+async def test_a_turn_is_forgotten_while_it_is_recent_pinned_and_not_yet_stored_in_any_fold(story: tk.Story) -> None:
+    await tell(story, 3)
+    secret = await story.append("dm", SECRET + ".", heard_by=["rogue"])
+    await story.pin(secret)
+    await story.forget(secret.id)
+    said = await everything_said(story)
+    assert not [trace for trace in TRACES if trace in said]
+    assert (await story.append("dm", "And on.")).seq == 6
+
+
+async def test_a_swipe_and_a_turn_of_another_branch_can_be_forgotten_there(story: tk.Story) -> None:
+    await tell(story, 3)
+    await story.append("dm", SECRET + ".")
+    await story.regenerate("Nothing of the kind.")
+    left = next(branch for branch in await story.branches() if not branch.current)
+    other = await story.switch(left.name)
+    await other.forget(4)
+    assert [turn.text for turn in await story.swipes()] == ["Nothing of the kind."]
+    assert not [trace for trace in TRACES if trace in await everything_said(other)]
+
+
+async def test_what_was_forgotten_stays_forgotten_when_the_file_is_opened_again(open_keeper: OpenKeeper, sqlite_file: str) -> None:
+    keeper = await open_keeper(sqlite_file)
+    story = await keeper.story(KEY, seats=SMALL)
+    await tell(story, 40)
+    secret = await story.append("dm", SECRET + ".")
+    await tell(story, 40, first=100)
+    await story.settle()
+    await story.forget(secret)
+    before = await contexts(story)
+    await keeper.close()
+    again = await (await open_keeper(sqlite_file)).story(KEY)
+    assert await contexts(again) == before
+    assert not [trace for trace in TRACES if trace in await everything_said(again)]
+
+
+# -- keys --------------------------------------------------------------------------------------------------------------
+
+
+async def test_keys_whose_joined_parts_look_alike_never_meet(keeper: tk.Keeper) -> None:
+    keys = [
+        tk.MemoryKey("acme:bob", "1", "s"), tk.MemoryKey("acme", "bob:1", "s"), tk.MemoryKey("acme", "bob", "1:s"),
+        tk.MemoryKey("acme\\", "bob", "s"), tk.MemoryKey("acme", "\\bob", "s"), tk.MemoryKey("acme", "bob", "s"),
+        tk.MemoryKey("acme ", "bob", "s"), tk.MemoryKey("ACME", "bob", "s"), tk.MemoryKey("%", "bob", "s"), tk.MemoryKey("_cme", "bob", "s"),
+        tk.MemoryKey("é", "bob", "s"), tk.MemoryKey("e\u0301", "bob", "s"), tk.MemoryKey("acme", "bob\n1", "s"),
+    ]  # fmt: skip
+    for number, key in enumerate(keys):
+        story = await keeper.story(key, seats=[DM])
+        await story.append("dm", f"This is story number {number}.")
+    for number, key in enumerate(keys):
+        story = await keeper.story(key)
+        assert [turn.text for turn in await story.turns()] == [f"This is story number {number}."]
+        assert len(await story.recall("dm", "story number", limit=50)) == 1
+    assert sorted(keys, key=repr) == sorted(await keeper.keys(), key=repr)
+    assert await keeper.keys("acme:bob") == [keys[0]]
+    assert await keeper.keys("%") == [keys[8]]
+    assert len({key.composite() for key in keys}) == len(keys)
+
+
+def test_composite_joins_with_colons_and_escapes_what_would_be_ambiguous() -> None:
+    assert tk.MemoryKey("acme", "ana", "s1").composite() == "acme:ana:s1"
+    assert tk.MemoryKey("acme:bob", "1", "s").composite() == "acme\\:bob:1:s"
+    assert tk.MemoryKey("a\\", ":b", "c").composite() == "a\\\\:\\:b:c"
+
+
+async def test_a_deleted_story_is_gone_and_its_key_is_free_for_a_new_one(keeper: tk.Keeper, target: str, tmp_path: Path) -> None:
+    story = await keeper.story(KEY, seats=TABLE)
+    other = await keeper.story(tk.MemoryKey("acme", "ana", "other"), seats=TABLE)
+    await story.append("dm", SECRET, id="post-1")
+    await story.settle()
+    await other.append("dm", "Still here.")
+    assert await keeper.delete(KEY) is True
+    assert await keeper.delete(KEY) is False
+    assert await keeper.keys() == [other.key]
+    with pytest.raises(tk.UnknownStory):
+        await keeper.story(KEY)
+    with pytest.raises(tk.UnknownStory):
+        await story.context("rogue", budget=500)
+    if target != ":memory:":
+        left = bytes_below(tmp_path).lower()
+        assert not [trace for trace in TRACES if trace.lower().encode() in left]
+    fresh = await keeper.story(KEY, seats=[DM])
+    assert await fresh.turns() == []
+    assert await fresh.recall("dm", "Vraxholm") == []
+    assert (await fresh.append("dm", "New.", id="post-1")).seq == 1
+    assert [turn.text for turn in await other.turns()] == ["Still here."]
+
+
+async def test_an_old_handle_of_a_deleted_story_never_writes_into_the_new_one(keeper: tk.Keeper) -> None:
+    old = await keeper.story(KEY, seats=TABLE)
+    await old.append("dm", "Old.")
+    await keeper.delete(KEY)
+    fresh = await keeper.story(KEY, seats=TABLE)
+    with pytest.raises(tk.TalekeeperError):
+        await old.append("dm", "A ghost speaks.")
+    assert await fresh.turns() == []
+
+
+# -- opening again -----------------------------------------------------------------------------------------------------
+
+
+async def test_a_story_that_is_opened_again_is_byte_for_byte_the_same(open_keeper: OpenKeeper, sqlite_file: str) -> None:
+    keeper = await open_keeper(sqlite_file)
+    story = await keeper.story(KEY, seats=SMALL)
+    await story.note("Gods never lie.")
+    await story.enter("rogue", "tavern")
+    for n in range(1, 300, 10):
+        await tell(story, 10, first=n, location="tavern" if n % 3 else None)
+    await story.edit(20, "An edit: the mill burned.")
+    await story.pin(25)
+    before, presence, stats = await contexts(story), story.presence(), await story.stats()
+    recalled = await story.recall("rogue", "silver coins at the third bell", limit=20)
+    await keeper.close()
+    again = await (await open_keeper(sqlite_file)).story(KEY)
+    assert await contexts(again) == before
+    assert (again.presence(), again.head, again.seats) == (presence, story.head, SMALL)
+    assert await again.recall("rogue", "silver coins at the third bell", limit=20) == recalled
+    assert await again.stats() == stats
+
+
+async def test_a_closed_keeper_says_so(keeper: tk.Keeper, story: tk.Story) -> None:
+    await keeper.close()
+    await keeper.close()
+    with pytest.raises(tk.TalekeeperError):
+        await keeper.story(KEY, seats=TABLE)
+    with pytest.raises(tk.StoreClosed):
+        await story.append("dm", "Too late.")
+
+
+# -- counting ----------------------------------------------------------------------------------------------------------
+
+
+async def test_stats_say_what_a_story_holds(keeper: tk.Keeper, story: tk.Story) -> None:
+    turns = [*await tell(story, 3), await story.append("dm", "A secret.", heard_by=["rogue"]), await story.begin_session()]
+    await story.edit(1, "Changed.")
+    await story.fork()
+    stats = await story.stats()
+    assert (stats.turns, stats.sessions, stats.branches, stats.channels) == (5, 1, 2, 2)
+    assert stats.tokens == sum(turn.tokens for turn in turns)
+    assert {seat: row["turns"] for seat, row in stats.seats.items()} == {"dm": 5, "rogue": 5, "bard": 4, "innkeeper": 4}
+    assert stats.seats["bard"]["tokens"] == stats.tokens - turns[3].tokens
+    assert (stats.model_calls, stats.model_tokens_in, stats.model_tokens_out, stats.model_failures) == (0, 0, 0, 0)
+
+
+async def test_seats_with_the_same_past_share_their_folds(keeper: tk.Keeper) -> None:
+    made = []
+    for count in (1, 5):
+        seats = [DM, *(tk.Seat(f"pc{n}") for n in range(count))]
+        story = await keeper.story(tk.MemoryKey("acme", "ana", f"{count} players"), seats=seats)
+        await tell(story, 160)
+        made.append(await story.stats())
+    one, five = made
+    assert five.folds == one.folds == 160 // 8 + 160 // 64, "five seats do not cost five times"
+    assert five.folds_shared > one.folds_shared > 0
+
+
+# -- models ------------------------------------------------------------------------------------------------------------
+
+QUICK = tk.RetryPolicy(attempts=3, pause=0.001, longest=0.002, recover_after=3600)
+
+
+async def told_with(open_keeper: OpenKeeper, model: tk.ChatModel, turns: int = 40, **settings: object) -> tk.Story:
+    keeper = await open_keeper(summarizer=model, **{"retry": QUICK, "timeout": 0.05, **settings})
+    story = await keeper.story(KEY, seats=SMALL)
+    await tell(story, turns)
+    return story
+
+
+async def test_model_folds_replace_extractive_ones_once_they_are_there(open_keeper: OpenKeeper) -> None:
+    model = MoodyModel()
+    story = await told_with(open_keeper, model, 120)
+    await story.settle()
+    folds = await story.folds("rogue")
+    assert folds
+    assert {fold.made_by for fold in folds} == {"model"}
+    assert {fold.id for fold in folds} >= {key for item in (await story.context("rogue")).blocks[0].items for key in item.folds if False}
+    health = await story.health()
+    assert (health.state, health.pending, health.reason, health.summarizer) == (tk.HealthState.HEALTHY, 0, "", "model")
+    assert len(await story.sources(await story.context("rogue"))) == 120
+
+
+async def test_a_models_citations_are_its_sentences_sources(open_keeper: OpenKeeper) -> None:
+    story = await told_with(open_keeper, MoodyModel(), 60)
+    await story.settle()
+    fold = next(fold for fold in await story.folds("rogue") if fold.level == 0)
+    heard = set(await story.sources(fold))
+    assert all(set(sentence.sources) <= heard for sentence in fold.sentences)
+    assert any(not sentence.estimated and len(sentence.sources) == 1 for sentence in fold.sentences)
+
+
+async def test_without_citations_sources_are_marked_as_estimated(open_keeper: OpenKeeper) -> None:
+    story = await told_with(open_keeper, MoodyModel("uncited"), 60)
+    await story.settle()
+    fold = next(fold for fold in await story.folds("rogue") if fold.level == 0)
+    assert fold.made_by == "model"
+    assert all(sentence.estimated and set(sentence.sources) <= set(await story.sources(fold)) for sentence in fold.sentences)
+
+
+async def test_a_model_is_told_nothing_that_not_all_hearers_of_a_fold_heard(open_keeper: OpenKeeper) -> None:
+    asked: list[str] = []
+    good = MoodyModel()
+
+    async def model(messages: Sequence[tk.Message]) -> str:
+        asked.append(messages[-1]["content"])
+        return await good(messages)
+
+    keeper = await open_keeper(summarizer=model, retry=QUICK)
+    story = await keeper.story(KEY, seats=SMALL)
+    for n in range(1, 121):
+        await story.append("dm", f"{'forrogue' if n % 2 else 'forbard'} {deed(n)}", heard_by=["rogue"] if n % 2 else ["bard"])
+    await story.settle()
+    assert asked
+    bardless = [text for text in asked if "forrogue" in text]
+    assert bardless
+    for seat, word in (("rogue", "forbard"), ("bard", "forrogue")):
+        for fold in await story.folds(seat):
+            assert word not in fold.text
+
+
+async def test_coming_back_to_folds_that_a_model_made_costs_no_call(open_keeper: OpenKeeper) -> None:
+    model = MoodyModel()
+    story = await told_with(open_keeper, model, 120)
+    await story.settle()
+    calls, head = model.calls, story.head
+    assert calls > 0
+    await story.settle()
+    assert model.calls == calls
+    await story.rewind(head - 10)
+    await story.settle()
+    assert model.calls == calls
+    await story.append("dm", "Okay.")
+    await story.settle()
+    assert model.calls == calls, "a text that was made once is taken again"
+    assert {fold.made_by for fold in await story.folds("rogue")} == {"model"}
+
+
+async def test_contexts_before_a_rewind_come_back_as_they_last_were_with_model_folds(open_keeper: OpenKeeper) -> None:
+    story = await told_with(open_keeper, MoodyModel(), 100)
+    await story.settle()
+    before, head = await contexts(story), story.head
+    await tell(story, 100, first=500)
+    await story.settle()
+    await story.rewind(head)
+    assert await contexts(story) == before
+    await story.settle()
+    assert await contexts(story) == before
+
+
+async def test_model_texts_survive_in_the_file(open_keeper: OpenKeeper, sqlite_file: str) -> None:
+    model = MoodyModel()
+    keeper = await open_keeper(sqlite_file, summarizer=model, retry=QUICK)
+    story = await keeper.story(KEY, seats=SMALL)
+    await tell(story, 120)
+    await story.settle()
+    before, calls, stats = await contexts(story), model.calls, await story.stats()
+    await keeper.close()
+    again = await (await open_keeper(sqlite_file, summarizer=model, retry=QUICK)).story(KEY)
+    assert await contexts(again) == before
+    await again.settle()
+    assert model.calls == calls
+    assert await again.stats() == stats
+
+
+async def test_what_models_cost_is_counted(open_keeper: OpenKeeper) -> None:
+    model = MoodyModel()
+    story = await told_with(open_keeper, model, 120)
+    await story.settle()
+    stats = await story.stats()
+    assert stats.model_calls == model.calls > 0
+    assert stats.model_tokens_in > stats.model_tokens_out > 0
+    assert stats.model_failures == 0
+
+
+REASONS = {
+    "failing": "the model is not reachable", "empty": "refused", "garbage": "refused", "too long": "refused", "refusing": "refused",
+    "not text": "NoneType", "slow": "did not answer",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("mood", REASONS)
+async def test_a_model_in_a_bad_mood_loses_nothing_and_shows_in_health(open_keeper: OpenKeeper, mood: str) -> None:
+    plain = await (await open_keeper(":memory:")).story(KEY, seats=SMALL)
+    await tell(plain, 120)
+    model = MoodyModel(mood)
+    story = await told_with(open_keeper, model, 120)
+    await story.settle()
+    health = await story.health()
+    assert health.state is tk.HealthState.DEGRADED
+    assert REASONS[mood] in health.reason
+    assert health.failures >= 3
+    assert health.pending > 0
+    assert await contexts(story) == await contexts(plain), "the extractive folds are there"
+    assert {fold.made_by for fold in await story.folds("rogue")} == {"extractive"}
+    stats = await story.stats()
+    assert stats.model_calls == model.calls
+    if mood in ("failing", "not text", "slow"):
+        assert stats.model_failures == model.calls
+
+
+@pytest.mark.parametrize("attempts", [1, 4])
+async def test_retries_are_bounded_by_the_policy(open_keeper: OpenKeeper, attempts: int) -> None:
+    model = MoodyModel("failing")
+    policy = tk.RetryPolicy(attempts=attempts, pause=0.001, longest=0.002, recover_after=3600)
+    story = await told_with(open_keeper, model, 120, retry=policy)
+    await story.settle()
+    assert attempts <= model.calls <= 2 * attempts + 2
+    calls = model.calls
+    for n in range(30):
+        await story.append("dm", deed(500 + n))
+    await asyncio.sleep(0.05)
+    assert model.calls == calls, "a model that was given up is left alone until it is time"
+
+
+async def test_health_goes_from_retry_to_degraded_to_recovering_to_healthy(open_keeper: OpenKeeper) -> None:
+    gate = asyncio.Event()
+    seen: list[tk.HealthState] = []
+    good = MoodyModel()
+    calls = 0
+
+    async def model(messages: Sequence[tk.Message]) -> str:
+        nonlocal calls
+        calls += 1
+        seen.append((await story.health()).state)
+        if not gate.is_set():
+            raise ConnectionError("gone")
+        return await good(messages)
+
+    keeper = await open_keeper(summarizer=model, retry=QUICK, timeout=5)
+    story = await keeper.story(KEY, seats=SMALL)
+    assert (await story.health()).state is tk.HealthState.HEALTHY
+    await tell(story, 60)
+    await story.settle()
+    assert seen[:3] == [tk.HealthState.HEALTHY, tk.HealthState.RETRY, tk.HealthState.RETRY]
+    assert (await story.health()).state is tk.HealthState.DEGRADED
+    gate.set()
+    seen.clear()
+    await story.settle()
+    assert seen[0] is tk.HealthState.RECOVERING
+    assert seen[-1] is tk.HealthState.HEALTHY
+    health = await story.health()
+    assert (health.state, health.reason, health.failures, health.pending) == (tk.HealthState.HEALTHY, "", 0, 0)
+
+
+async def test_a_recovering_model_that_fails_again_is_given_up_again(open_keeper: OpenKeeper) -> None:
+    model = MoodyModel("failing")
+    story = await told_with(open_keeper, model, 60)
+    await story.settle()
+    calls = model.calls
+    await story.settle()
+    assert (await story.health()).state is tk.HealthState.DEGRADED
+    assert calls < model.calls <= calls + 3
+
+
+async def test_a_given_up_model_is_tried_again_by_itself_and_makes_up_for_what_was_missed(open_keeper: OpenKeeper) -> None:
+    model = MoodyModel("failing")
+    policy = tk.RetryPolicy(attempts=2, pause=0.001, longest=0.002, recover_after=0.05)
+    story = await told_with(open_keeper, model, 60, retry=policy)
+
+    async def is_in(state: tk.HealthState) -> bool:
+        return (await story.health()).state is state
+
+    await until(lambda: is_in(tk.HealthState.DEGRADED))
+    model.mood = "good"
+    await until(lambda: is_in(tk.HealthState.HEALTHY))
+
+    async def all_made() -> bool:
+        return (await story.health()).pending == 0
+
+    await until(all_made)
+    assert {fold.made_by for fold in await story.folds("rogue")} == {"model"}
+
+
+async def test_a_fold_that_poisons_the_model_does_not_hold_up_the_others(open_keeper: OpenKeeper) -> None:
+    good = MoodyModel()
+    poisoned = 0
+
+    async def model(messages: Sequence[tk.Message]) -> str:
+        nonlocal poisoned
+        if "mark13x" in messages[1]["content"]:
+            poisoned += 1
+            raise ValueError("content policy")
+        return await good(messages)
+
+    story = await told_with(open_keeper, model, 120)
+    await story.settle()
+    health = await story.health()
+    assert health.state is tk.HealthState.HEALTHY
+    assert health.pending == 0
+    leaves: list[tk.Fold] = []
+    todo = await story.folds("rogue")
+    while todo:
+        fold = todo.pop()
+        if fold.level:
+            todo += [await story.fold(child) for child in fold.children]
+        else:
+            leaves.append(fold)
+    by_hand = {fold.made_by: 0 for fold in leaves}
+    for fold in leaves:
+        by_hand[fold.made_by] += 1
+    assert by_hand["extractive"] == 1
+    assert by_hand["model"] == len(leaves) - 1 > 5
+    assert poisoned <= QUICK.attempts + 1
+
+
+async def test_a_summary_that_forgets_a_name_is_repaired_once_or_completed(open_keeper: OpenKeeper) -> None:
+    model = ScriptedModel(lambda messages: "Someone counted coins on a table while rain came down from the hills. [1]")
+    keeper = await open_keeper(summarizer=model, retry=QUICK)
+    story = await keeper.story(KEY, seats=SMALL)
+    for n in range(1, 61):
+        await story.append("dm", deed(n), mentions=["Captain Voss"])
+    await story.settle()
+    leaf = (await story.folds("rogue"))[0]
+    while leaf.level:
+        leaf = await story.fold(leaf.children[0])
+    assert leaf.made_by == "model"
+    assert "Captain Voss" in leaf.text
+    repairs = [messages for messages in model.asked if len(messages) == 4]
+    assert repairs
+    assert "Captain Voss" in repairs[0][-1]["content"]
+    assert all(len(messages) in (2, 4) for messages in model.asked)
+
+
+async def test_a_hanging_model_never_blocks_append_or_context(open_keeper: OpenKeeper) -> None:
+    model = MoodyModel("slow")
+    keeper = await open_keeper(summarizer=model, retry=QUICK, timeout=30)
+    story = await keeper.story(KEY, seats=SMALL)
+    await tell(story, 60)
+    await asyncio.sleep(0.01)
+    assert model.calls, "the model is hanging"
+    longest = 0.0
+    for n in range(40):
+        start = time.perf_counter()
+        await story.append("dm", deed(100 + n))
+        await story.context("rogue")
+        await story.recall("rogue", "silver coins")
+        longest = max(longest, time.perf_counter() - start)
+    await story.rewind(80)
+    await story.edit(70, "Edited while it hangs.")
+    assert longest < 2.0, f"one turn took {longest:.2f} s"
+
+
+async def test_a_model_that_cannot_be_cancelled_blocks_nobody_either(open_keeper: OpenKeeper) -> None:
+    release = asyncio.Event()
+
+    async def model(messages: Sequence[tk.Message]) -> str:
+        while not release.is_set():
+            try:
+                await release.wait()
+            except asyncio.CancelledError:
+                continue
+        return "Too late."
+
+    story = await told_with(open_keeper, model, 60)
+    start = time.perf_counter()
+    await story.settle()
+    assert time.perf_counter() - start < 5.0
+    assert (await story.health()).state is tk.HealthState.DEGRADED
+    release.set()
+
+
+async def test_turns_that_arrive_while_a_fold_is_made_are_kept_in_order(open_keeper: OpenKeeper) -> None:
+    good = MoodyModel()
+
+    async def model(messages: Sequence[tk.Message]) -> str:
+        await asyncio.sleep(0.002)
+        return await good(messages)
+
+    keeper = await open_keeper(summarizer=model, retry=QUICK, timeout=5)
+    story = await keeper.story(KEY, seats=SMALL)
+
+    async def talk(first: int) -> None:
+        for n in range(first, first + 40):
+            await story.append("dm", deed(n))
+            await asyncio.sleep(0)
+
+    await asyncio.gather(talk(1), talk(1000), story.settle(), talk(2000))
+    await story.settle()
+    assert len(await story.turns()) == 120
+    context = await story.context("rogue")
+    assert len(await story.sources(context)) == 120
+    health = await story.health()
+    assert (health.state, health.pending) == (tk.HealthState.HEALTHY, 0)
