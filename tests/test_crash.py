@@ -28,7 +28,9 @@ async def tell_until_killed(path: str, acknowledged: int, seed: int) -> None:
         story = await keeper.story(KEY, seats=SEATS)
         while True:
             heard_by = chance.choice([None, None, ["rogue"], ["bard"]])
-            turn = await story.append("dm", f"Mira owes Voss {chance.randint(2, 900)} gold at the mill by the old bridge.", heard_by=heard_by)
+            turn = await story.append(
+                "dm", f"Mira owes Voss {chance.randint(2, 900)} gold at the mill by the old bridge.", heard_by=heard_by
+            )
             report = {"id": turn.id, "text": turn.text, "seq": turn.seq, "branch": story.version.split(".")[0]}
             os.write(acknowledged, json.dumps(report).encode() + b"\n")
             act = chance.random()

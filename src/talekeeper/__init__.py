@@ -83,12 +83,12 @@ _HOMES = {
 _HOME = {name: module for module, names in _HOMES.items() for name in names.split()}
 
 __all__ = [
-    "FLOOR", "Block", "BranchInfo", "BudgetTooSmall", "ChatModel", "Conflict", "Context", "Draft", "DuplicateId", "Exact", "Fold", "Health",
-    "HealthState", "Heuristic", "InvalidInput", "Item", "Janitor", "Keeper", "LeftOut", "MemoryKey", "Message", "MissingKey", "Note", "Part",
-    "Recipe", "Recollection", "RetryPolicy", "Seat", "Sentence", "Stats", "Store", "StoreBusy", "StoreClosed", "StoreCorrupt", "StoreError",
-    "StoreFull", "StoreReadOnly", "Story", "SummaryFailed", "TalekeeperError", "TokenCounter", "Turn", "UnknownBranch", "UnknownFold",
-    "UnknownSeat", "UnknownStory", "UnknownTurn", "WrongStore", "WrongType", "best_counter", "counter_for", "estimate_tokens", "open", "sync",
-    "to_json",
+    "FLOOR", "Block", "BranchInfo", "BudgetTooSmall", "ChatModel", "Conflict", "Context", "Draft", "DuplicateId", "Exact", "Fold",
+    "Health", "HealthState", "Heuristic", "InvalidInput", "Item", "Janitor", "Keeper", "LeftOut", "MemoryKey", "Message", "MissingKey",
+    "Note", "Part", "Recipe", "Recollection", "RetryPolicy", "Seat", "Sentence", "Stats", "Store", "StoreBusy", "StoreClosed",
+    "StoreCorrupt", "StoreError", "StoreFull", "StoreReadOnly", "Story", "SummaryFailed", "TalekeeperError", "TokenCounter", "Turn",
+    "UnknownBranch", "UnknownFold", "UnknownSeat", "UnknownStory", "UnknownTurn", "WrongStore", "WrongType", "best_counter",
+    "counter_for", "estimate_tokens", "open", "sync", "to_json",
 ]  # fmt: skip
 
 

@@ -299,7 +299,8 @@ def _newest_chunks(wish: Wish, heard: int, step: Step, sources: Sources) -> _Chu
     chunks = _Chunks([_Part(one.track, one.channel, one.location, None, list(one.refs)) for one in state.open_for(wish.view)])
     total = sum(ref.tokens for part in chunks.parts for ref in part.refs)
     roots = [tree.roots() for tree in state.views[wish.view].trees]
-    for closed, track, leaf in heapq.merge(*(_by_closing(roots[track], track, sources) for track in (STORY, CANON)), key=lambda row: row[0]):
+    leaves = heapq.merge(*(_by_closing(roots[track], track, sources) for track in (STORY, CANON)), key=lambda row: row[0])
+    for closed, track, leaf in leaves:
         chunks.horizon = -closed
         if total >= heard - step.behind and _reaches_back(chunks.refs(), heard, step, wish.seat.keep):
             return chunks
@@ -348,7 +349,8 @@ def _before(wish: Wish, chunks: _Chunks, cut: int, sources: Sources, canon: bool
     left_out: list[LeftOut] = []
     recipe = wish.recipe
     story_heading = recipe.story_heading_dm if wish.seat.role == "dm" else recipe.story_heading
-    for track, name, heading, share in ((CANON, "canon", recipe.canon_heading, recipe.canon), (STORY, "story", story_heading, recipe.story)):
+    tracks = ((CANON, "canon", recipe.canon_heading, recipe.canon), (STORY, "story", story_heading, recipe.story))
+    for track, name, heading, share in tracks:
         room = int(wish.budget * share) - sources.count(heading)
         if track == CANON:
             if not canon:
@@ -513,8 +515,12 @@ def assemble(wish: Wish, plan: Plan, entries: Entries, budget: int, counter: str
     left_out = list(plan.left_out)
     if plan.items:
         recent = Block(
-            name="recent", heading=plan.recent_heading, items=tuple(plan.items), stable=True, tokens=plan.heading_tokens + plan.recent_tokens
-        )  # fmt: skip
+            name="recent",
+            heading=plan.recent_heading,
+            items=tuple(plan.items),
+            tokens=plan.heading_tokens + plan.recent_tokens,
+            stable=True,
+        )
         blocks.append(recent)
         text += plan.recent_heading + "".join(plan.texts)
         stable += recent.tokens
@@ -547,5 +553,8 @@ def _volatile(
         if taken:
             made[part.name] = _block(part.name, part.heading, taken, count, stable=False)
             room -= made[part.name].tokens
-        left_out += [LeftOut(block=part.name, reason="no room", turn_count=len(i.sources), tokens=i.tokens, sources=i.sources) for i in dropped]
+        left_out += [
+            LeftOut(block=part.name, reason="no room", turn_count=len(item.sources), tokens=item.tokens, sources=item.sources)
+            for item in dropped
+        ]
     return [made[part.name] for part in parts if part.name in made], left_out

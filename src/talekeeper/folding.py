@@ -30,7 +30,8 @@ log = logging.getLogger("talekeeper")
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How long a failing model is tried: `attempts` in a row, the pause doubling from `pause` to `longest`; then again after `recover_after`."""
+    """How long a failing model is tried: `attempts` in a row, the pause doubling from `pause` to `longest`; then again after
+    `recover_after` seconds."""
 
     attempts: int = 3
     pause: float = 1.0
@@ -82,7 +83,8 @@ class Folder:
         """Whether any seat's cut has moved since the last time this was asked."""
         state = self.hot.state
         steps = tuple(
-            Wish(seat, seat.id, seat.token_limit).step(state.views[seat.id].tokens, has_canon(state, seat.id)) for seat in state.seats.values()
+            Wish(seat, seat.id, seat.token_limit).step(state.views[seat.id].tokens, has_canon(state, seat.id))
+            for seat in state.seats.values()
         )
         moved = steps != self._steps
         self._steps = steps

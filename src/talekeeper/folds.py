@@ -202,7 +202,9 @@ def revise(leaf: Node, turn_id: str, revision: int) -> Node:
 def replant(node: Node, key: str) -> Node:
     """A fold of the same place in the tree under another key, without texts."""
     copy = Node(key, node.level)
-    for slot in ("children", "refs", "first", "last", "closed_first", "closed", "closer", "turn_count", "tokens", "channel", "location", "known"):
+    for slot in (
+        "children", "refs", "first", "last", "closed_first", "closed", "closer", "turn_count", "tokens", "channel", "location", "known",
+    ):  # fmt: skip
         setattr(copy, slot, getattr(node, slot))
     return copy
 
@@ -372,6 +374,4 @@ def extract(node: Node, children_of: ChildrenOf, turns_of: TurnsOf) -> tuple[Sen
 def known_in(text: str, registry: Mapping[str, Collection[int]], members: int) -> tuple[str, ...]:
     """The registered labels that occur in the text and that all members have heard of."""
     folded = text.casefold()
-    return tuple(
-        label for label, audiences in registry.items() if label in folded and any(members & mask == members for mask in audiences)
-    )
+    return tuple(label for label, audiences in registry.items() if label in folded and any(members & mask == members for mask in audiences))

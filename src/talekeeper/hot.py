@@ -317,8 +317,9 @@ class Hot:
         audience = self.shared.record.channels[entry.channel]
         if extra is None:
             return Turn(
-                name, entry.seq, entry.kind, entry.speaker, entry.voice, entry.text, audience, entry.location, (), None, entry.time, entry.tokens  # type: ignore[arg-type]
-            )
+                name, entry.seq, entry.kind, entry.speaker, entry.voice, entry.text, audience, entry.location, (), None,  # type: ignore[arg-type]
+                entry.time, entry.tokens,
+            )  # fmt: skip
         return Turn(
             id=name, seq=entry.seq, kind=entry.kind, speaker=entry.speaker, voice=entry.voice, text=entry.text,  # type: ignore[arg-type]
             audience=audience, location=entry.location, mentions=tuple(extra.get("mentions", ())),
@@ -398,9 +399,10 @@ class Hot:
             rewritten = await self.read(positions=[at for _, at in edits.values()])
             texts = {entry.position: entry.text for entry in rewritten.entries}
             turns = [
-                (entry, turn._replace(text=texts[edits[turn.id][1]], revision=edits[turn.id][0]) if turn.id in edits and entry.text else turn)
+                (entry, turn._replace(text=texts[edits[turn.id][1]], revision=edits[turn.id][0]))
+                if turn.id in edits and entry.text else (entry, turn)
                 for entry, turn in turns
-            ]
+            ]  # fmt: skip
         for entry, turn in turns:
             if entry.kind not in AUTHOR_KINDS:
                 self._line(entry, turn)

@@ -211,8 +211,9 @@ def open(
     `counter`: who counts tokens; by default the best one that is installed. `durable=False` trades the last moments before a power cut
     for speed."""
     return Keeper(
-        target, summarizer=summarizer, counter=counter, clock=clock, retry=retry, timeout=timeout, models_at_once=models_at_once, durable=durable
-    )
+        target, summarizer=summarizer, counter=counter, clock=clock, retry=retry, timeout=timeout, models_at_once=models_at_once,
+        durable=durable,
+    )  # fmt: skip
 
 
 __all__ = ["Keeper", "open"]

@@ -192,8 +192,8 @@ class Commit:
     `rev` is the revision the writer last saw. The write raises `Conflict` when the story has another by now, when an entry's place is
     taken or is not right behind its branch's head, when an entry's id is taken, and when a text is not born at its branch's head.
     `touch` makes a new revision. Branches come before entries: a commit may fill a branch that it makes.
-    `erase` comes first. Folds, snapshots and index rows are cached by key: writing one that is there already changes nothing. A text is written once per
-    (key, branch): the second writer's is dropped.
+    `erase` comes first. Folds, snapshots and index rows are cached by key: writing one that is there already changes nothing. A text
+    is written once per (key, branch): the second writer's is dropped.
     """
 
     story: int

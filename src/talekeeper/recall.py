@@ -21,9 +21,11 @@ PHRASE_BONUS = 1000.0
 
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 _CJK = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003134f]+")
-_STOP = frozenset(
-    ["a", "an", "and", "are", "as", "at", "be", "been", "but", "by", "did", "do", "does", "for", "from", "had", "has", "have", "he", "her", "him", "his", "how", "i", "if", "in", "into", "is", "it", "its", "me", "my", "of", "on", "or", "our", "she", "so", "than", "that", "the", "their", "them", "then", "there", "they", "this", "to", "us", "was", "we", "were", "what", "when", "where", "which", "who", "whom", "whose", "why", "will", "with", "would", "you", "your"]
-)
+_COMMON = """
+a an and are as at be been but by did do does for from had has have he her him his how i if in into is it its me my of on or our she so
+than that the their them then there they this to us was we were what when where which who whom whose why will with would you your
+"""
+_STOP = frozenset(_COMMON.split())
 
 Place = TypeVar("Place")
 

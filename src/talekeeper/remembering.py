@@ -53,7 +53,8 @@ class Remembering:
             raise InvalidInput(f"the recipe has no part {sorted(unknown)[0]!r}; it has: {', '.join(part.name for part in recipe.volatile)}")
         pins = await self._pins(view)
         entries: dict[str, list[tuple[Item, float]]] = {
-            name: [(note_item(note, counter.count), PINNED if note.pinned else note.rank) for note in notes] for name, notes in extras.items()
+            name: [(note_item(note, counter.count), PINNED if note.pinned else note.rank) for note in notes]
+            for name, notes in extras.items()
         }
         kept = self._kept(entries, pins, recipe)
         if kept > budget:
@@ -236,8 +237,7 @@ class Remembering:
         if edits:
             texts = {entry.position: entry.text for entry in (await hot.read(positions=[at for _, at in edits.values()])).entries}
             turns = [
-                turn._replace(text=texts[edits[turn.id][1]], revision=edits[turn.id][0]) if turn.id in edits else turn
-                for turn in turns
+                turn._replace(text=texts[edits[turn.id][1]], revision=edits[turn.id][0]) if turn.id in edits else turn for turn in turns
             ]
         return [turn for turn in turns if turn.text or turn.kind in AUTHOR_KINDS]
 

@@ -207,7 +207,6 @@ class Story(Telling, Remembering):
         hot = self._hot
         async with hot.lock:
             await hot.refresh()
-            await self._checkpoint()
             node = await self._node(fold)
             seats = await hot.supply(lambda: hot.state.holders(node))
             if not seats:
@@ -243,7 +242,8 @@ class Story(Telling, Remembering):
         authored = (await hot.read(targeting=tainted)).entries if tainted else ()
         entries = [entry for entry in (*found.entries, *authored) if entry.text]
         erase = Erase(
-            entries=[_blank(entry) for entry in entries], folds=tainted, snapshots=any((entry.extra or {}).get("mentions") for entry in entries),
+            entries=[_blank(entry) for entry in entries], folds=tainted,
+            snapshots=any((entry.extra or {}).get("mentions") for entry in entries),
             index={entry.position: ranking.index_terms(entry.text, entry.voice) for entry in entries},
         )  # fmt: skip
         kept = [_redact(record, name) for record in found.folds if record.key in set(tainted)]
@@ -255,13 +255,12 @@ class Story(Telling, Remembering):
     # -- upkeep ----------------------------------------------------------------------------------------------------------
 
     async def settle(self) -> None:
-        """Waits until everything derived is stored and no fold waits for a model (or the model is given up for now: see `health`)."""
-        await self._hot.refresh()
-        await self._keeper.folder(self._hot).settle()
-        await self._checkpoint()
-
-    async def _checkpoint(self) -> None:
-        await self._hot.checkpoint()
+        """Waits until no fold waits for a model (or the model is given up for now: see `health`) and what is due is stored."""
+        hot = self._hot
+        await hot.refresh()
+        await self._keeper.folder(hot).settle()
+        if hot.overdue or hot.saving.locked():
+            await hot.checkpoint()
 
     async def health(self) -> Health:
         """How the summarizer of this story is doing, and how many folds wait for it."""
@@ -289,7 +288,8 @@ def _made_from(turn: str, records: Iterable[FoldRecord]) -> list[str]:
     ordered = sorted(records, key=lambda record: record.shape["level"])
     tainted: dict[str, None] = {}
     for record in ordered:
-        if any(ref[2] == turn for ref in record.shape.get("refs", ())) or any(child in tainted for child in record.shape.get("children", ())):
+        shape = record.shape
+        if any(ref[2] == turn for ref in shape.get("refs", ())) or any(child in tainted for child in shape.get("children", ())):
             tainted[record.key] = None
     return list(tainted)
 

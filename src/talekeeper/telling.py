@@ -63,7 +63,8 @@ class Telling:
 
         `heard_by=None`: those present at `location` (by default where the speaker is); the speaker and every DM hear it in any case.
         `voice`: the name to show, where the speaker lends its voice to someone else. `when`: story time, shown with the turn.
-        `id`: your own id; appending it again returns the turn that is there. `expected_version`: raise `Conflict` if anything came between."""
+        `id`: your own id; appending it again returns the turn that is there. `expected_version`: raise `Conflict` if anything came
+        between."""
         draft = Draft(speaker, text, heard_by, location, kind, voice, mentions, when, id, cites)
         if id is not None or expected_version is not None:
             return (await self.append_many([draft], expected_version=expected_version))[0]
@@ -289,7 +290,8 @@ class Telling:
         counter = hot.shared.counter
         tokens = 0 if kind in AUTHOR_KINDS else counter.count(render(kind, voice, text))
         now = self._keeper.clock()
-        return Entry(hot.path.branch, hot.head + offset, kind, speaker, voice, text, channel, location, tokens, counter.id, now, None, extra)
+        seq = hot.head + offset
+        return Entry(hot.path.branch, seq, kind, speaker, voice, text, channel, location, tokens, counter.id, now, None, extra)
 
     async def note(self, text: str, *, heard_by: Sequence[str] | None = None, mentions: Sequence[str] = (), id: str | None = None) -> Turn:
         """Adds to the canon: a character sheet, lore, an author's note. Everyone knows it unless `heard_by` says who."""

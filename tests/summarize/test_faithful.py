@@ -117,7 +117,7 @@ def test_what_is_lost_is_named_at_the_end() -> None:
         (" \n ", "empty"),
         ("Voss " * 200, "longer"),
         ("I'm sorry, but I can't help with that request.", "declines"),
-        ("I’m sorry, but I cannot summarize this.".replace("’", "'"), "declines"),
+        ("I’m sorry, but I cannot summarize this.", "declines"),
         ("As an AI language model, I do not have opinions.", "declines"),
         ("I cannot assist with that.", "declines"),
         ("Please provide the text you would like me to summarize.", "declines"),
@@ -190,4 +190,4 @@ def test_any_sources_give_what_fits_and_completing_leaves_nothing_missing(source
 
 @given(texts, st.lists(texts, max_size=4))
 def test_any_answer_is_judged_without_an_error(answer: str, sources: list[str]) -> None:
-    assert refuse(answer, sources) is None or answer != ""
+    assert (refuse(answer, sources) == "it is empty") == (not answer.strip())

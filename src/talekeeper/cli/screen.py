@@ -16,7 +16,7 @@ from types import TracebackType
 import click
 
 WIDEST = 100
-_UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]")
+_UNSAFE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 _STYLES = re.compile("\x1b\\[[0-9;]*m")
 _SHADES = "█▓▒░"
 

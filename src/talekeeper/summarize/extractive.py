@@ -181,7 +181,7 @@ def _weight(marks: int) -> float:
     if marks & _GAIN and not marks & _GOODS:
         events.remove(_EVENTS["gain"])
     about = min(2.0, sum(weight for name, weight in _ABOUT.items() if marks & MARK[name]))
-    vow = 2.0 if marks & MARK["promise"] and marks & _FIRST else 0.0
+    vow = 2.0 if marks & MARK["promise"] and marks & _FIRST else 0.0  # who speaks for a seat is in the first person
     bargain = 3.0 if marks & _OFFER and marks & _MONEY and marks & NUMBER else 0.0
     return sum(events[:1]) + 0.5 * sum(events[1:3]) + about + bargain + vow
 
@@ -211,11 +211,11 @@ def _judge(drafts: list[_Draft], known: Collection[str], voices: Collection[str]
         if voices and is_cjk(draft.lang):
             draft.keys = [*draft.keys, *(voice for voice in voices if voice in body and voice not in draft.keys)]
         named = bool(draft.keys)
-        if draft.voice and draft.voice.casefold() not in listed("narrator"):
+        if draft.voice and draft.voice not in voices and draft.voice.casefold() not in listed("narrator"):
             draft.keys = [*draft.keys, normalise(draft.voice.split()[-1])]
         draft.rank = _rank(draft, speakers)
         if draft.rank == _PLAIN:
-            draft.worth += _weight(marks & (_WEIGHED | _FIRST)) + _form(draft) + min(3, len(familiar))
+            draft.worth += _weight(marks & (_WEIGHED | _FIRST) | (_FIRST if draft.voice else 0)) + _form(draft) + min(3, len(familiar))
             if draft.keys:
                 new = [key for key in draft.keys if key not in met]
                 draft.worth += 0.5 * min(3, len(draft.keys)) + 0.5 * min(2, len(new))
@@ -290,12 +290,16 @@ def _choose(drafts: list[_Draft], limit: int, fade: float) -> tuple[Sentence, ..
 
 def _take(drafts: list[_Draft], limit: int, fade: float) -> list[int]:
     """Places of drafts that fit together, in the order they were taken: worth for length, new names more, told stretches less."""
-    told: dict[int, float] = {}
+    told: dict[int, int] = {}
     covered: set[str] = set()
     said: set[str] = set()
 
+    def faded(draft: _Draft, before: int) -> float:
+        """What a draft is still worth after so many of its stretch: what matters most fades little."""
+        return draft.worth - min(draft.worth * (1 - fade**before), 2.0 * before) if before else draft.worth
+
     def value(draft: _Draft) -> float:
-        worth = draft.worth * told.get(draft.stretch, 1.0)
+        worth = faded(draft, told.get(draft.stretch, 0))
         if draft.keys:
             worth += 0.6 * min(3, len([key for key in draft.keys if key not in covered]))
         return worth / (_BASE + len(draft.text) * (1.3 if is_cjk(draft.lang) else 0.25))
@@ -322,14 +326,14 @@ def _take(drafts: list[_Draft], limit: int, fade: float) -> list[int]:
             said.add(key)
             costs[at] = cost
             room -= cost
-            told[draft.stretch] = told.get(draft.stretch, 1.0) * fade
+            told[draft.stretch] = told.get(draft.stretch, 0) + 1
             covered.update(draft.keys)
     spare += [at for _, at in heap]
     best = heapq.nsmallest(6, [at for at in spare if drafts[at].worth >= _ENOUGH], key=lambda at: (-drafts[at].worth, at))
     fresh = {key: at for at in reversed(best) if (key := _key(drafts[at])) not in said}
     if costs and fresh:
-        over = {at: drafts[at].worth * told[drafts[at].stretch] / fade - _FILLER for at in costs}
-        over |= {at: drafts[at].worth * told.get(drafts[at].stretch, 1.0) - _FILLER for at in fresh.values()}
+        over = {at: faded(drafts[at], told[drafts[at].stretch] - 1) - _FILLER for at in costs}
+        over |= {at: faded(drafts[at], told.get(drafts[at].stretch, 0)) - _FILLER for at in fresh.values()}
         _exchange(over, costs, {at: estimate_tokens(drafts[at].text) for at in sorted(fresh.values(), key=best.index)}, room)
     return list(costs)
 
@@ -453,10 +457,10 @@ def _drafts_of(text: str, lang: str) -> list[_Draft]:
 
 def _join_stump(drafts: list[_Draft]) -> None:
     """Puts the last draft to the one before it, if it is no more than an "I promise.": to what, stands there."""
-    if len(drafts) < 2 or len(drafts[-1].body) > 24 or len(drafts[-2].body) > 160:
+    if len(drafts) < 2 or len(drafts[-1].body) > 40 or len(drafts[-2].body) > 160:
         return
     before, stump = drafts[-2:]
-    if marks_of(stump.body, stump.lang) & _BOND:
+    if study(stump.body, stump.lang).detail < 4 and marks_of(stump.body, stump.lang) & _BOND:
         outside = None if before.outside is None and stump.outside is None else f"{before.outside or ''}{stump.outside or ''}"
         drafts[-2:] = [_Draft(f"{before.body}{'' if is_cjk(before.lang) else ' '}{stump.body}", before.lang, outside=outside)]
 
@@ -512,9 +516,8 @@ def _attribute(draft: _Draft, voice: str) -> None:
     draft.text = f"{voice}{colon}{draft.text}"
 
 
-def _tell(drafts: list[_Draft], turns: Sequence[Turn]) -> None:
+def _tell(drafts: list[_Draft], turns: Sequence[Turn], narrators: Sequence[bool]) -> None:
     """Gives each draft the text with which it would stand in the fold."""
-    narrators = [_is_narrator(turn) for turn in turns]
     subject = gender = ""
     for draft in drafts:
         turn, words = turns[draft.stretch], draft.reading.words
@@ -573,17 +576,19 @@ def condense(turns: Sequence[Turn], *, limit: int, known: Collection[str] = ()) 
     story has on its books.
     """
     drafts: list[_Draft] = []
+    narrators = [_is_narrator(turn) for turn in turns]
     for stretch, (turn, lang) in enumerate(zip(turns, languages([turn.text for turn in turns]), strict=True)):
         text = turn.text
         if "(" in text or "[" in text or "（" in text:
             text = _ASIDE.sub("", text).strip() or text
         for draft in _drafts_of(text, lang):
             draft.sources, draft.stretch = (turn.id,), stretch
+            draft.voice = draft.voice if narrators[stretch] else turn.voice
             if turn.kind == "event" or turn.kind == "note":
                 draft.worth = 1.0
             drafts.append(draft)
-    _judge(drafts, known, dict.fromkeys(turn.voice for turn in turns if turn.voice and not _is_narrator(turn)))
-    _tell(drafts, turns)
+    _judge(drafts, known, dict.fromkeys(draft.voice for draft in drafts if draft.voice))
+    _tell(drafts, turns, narrators)
     return _choose(drafts, limit, fade=0.8)
 
 

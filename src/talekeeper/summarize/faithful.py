@@ -116,7 +116,7 @@ _VALUES = {
 _SCALES = {"hundred": 100, "thousand": 1000}
 _HAN_VALUES = {sign: value for value, sign in enumerate("零一二三四五六七八九")} | {"〇": 0, "两": 2, "兩": 2}
 _HAN_SCALES = {"十": 10, "百": 100, "千": 1000, "万": 10000}
-_HAN_NUMBER = re.compile(r"[零〇一二两兩三四五六七八九十百千万]+|\d[\d,.]*")
+_HAN_NUMBER = re.compile(r"[零〇一二两兩三四五六七八九十百千万]{1,15}|\d[\d,.]{0,15}")
 _TELLING = 13
 """From here on a number is told by its digits alone; a smaller one needs what it counts beside it."""
 
@@ -276,11 +276,11 @@ _REPEATED = re.compile(r"(.)\1{15,}|(.{2,12}?)\2{9,}", re.S)
 
 def refuse(summary: str, sources: Sequence[str]) -> str | None:
     """Why a model's answer cannot stand for its sources, or None if it can."""
-    text = summary.strip()
-    told = "\n".join(sources)
+    text = summary.strip().replace("’", "'")
+    told = "\n".join(sources).replace("’", "'")
     if not text:
         return "it is empty"
-    if estimate_tokens(summary) > estimate_tokens(told):
+    if estimate_tokens(summary) > estimate_tokens("\n".join(sources)):
         return "it is longer than what it was made from"
     return _error(text, told) or _noise(text) or _foreign(text, told)
 

@@ -49,6 +49,8 @@ _KANA = re.compile(r"[\u3041-\u30fa]")
 _HAN = re.compile(r"[\u3400-\u9fff\uf900-\ufaff\u3005]")
 CJK = re.compile(r"[\u3005\u3041-\u30ff\u3400-\u9fff\uf900-\ufaff]")
 _LATIN = ("en", "de", "fr", "es")
+_LETTERS = {"de": frozenset("äöüß"), "fr": frozenset("àâçèêëîïôœùû"), "es": frozenset("ñ¿¡íóúá")}
+_TELLING_LETTERS = re.compile(r"[äöüßàâçèêëîïôœùûñ¿¡íóúá]")
 _LINKS = frozenset({("of", "the"), ("de", "la"), ("de", "los"), ("de", "las"), ("de", "l"), ("von", "der"), ("von", "den"), ("van", "der")})
 _NOT_A_NAME = re.compile(r"(?:ing|ly|ness|ment|tion|less|ful)$")
 _VERB_AFTER = {
@@ -113,7 +115,7 @@ def normalise(piece: str) -> str:
 def _groups_of(word: str, lang: str) -> int:
     whole, begin = _lexicon(lang)
     marks = whole.get(word, 0)
-    for end in range(len(word), 1, -1):
+    for end in range(min(len(word), 24), 1, -1):
         marks |= begin.get(word[:end], 0)
     if not marks and "-" in word:
         marks = whole.get(word.partition("-")[0], 0) & NUMBER
@@ -193,13 +195,14 @@ def phrases_in(text: str, lang: str) -> list[tuple[str, int]]:
 @cache
 def _voters() -> tuple[frozenset[str], list[tuple[str, frozenset[str], frozenset[str]]]]:
     """All small words; and per language its own, and those that no other has."""
-    stops = {lang: frozenset(word for word, marks in _lexicon(lang)[0].items() if marks & STOP) for lang in _LATIN}
-    own = {lang: stops[lang].difference(*(stops[other] for other in _LATIN if other != lang)) for lang in _LATIN}
-    return frozenset().union(*stops.values()), [(lang, stops[lang], own[lang]) for lang in _LATIN]
+    small = {lang: frozenset(word for word, marks in _lexicon(lang)[0].items() if marks & SMALL) for lang in _LATIN}
+    own = {lang: small[lang].difference(*(small[other] for other in _LATIN if other != lang)) for lang in _LATIN}
+    return frozenset().union(*small.values()), [(lang, small[lang], own[lang]) for lang in _LATIN]
 
 
 def language(text: str, default: str = "en") -> str:
     """The language of a text by its letters and small words; `default` where they do not say."""
+    letters = ""
     if not text.isascii():
         han = len(_HAN.findall(text))
         kana = len(_KANA.findall(text))
@@ -207,10 +210,18 @@ def language(text: str, default: str = "en") -> str:
             return "ja" if kana or default == "ja" else "zh"
         if len(_CYRILLIC.findall(text)) * 3 > len(text):
             return "ru"
+        letters = "".join(_TELLING_LETTERS.findall(text.lower()))
     small, voters = _voters()
     found = small.intersection(text.lower().replace("’", "'").replace("'", "' ").split())
-    first, second = sorted(((len(stops & found) + len(own & found), lang) for lang, stops, own in voters), reverse=True)[:2]
-    return first[1] if first[0] > second[0] else default
+    votes = [len(words & found) + len(own & found) + _hints(letters, lang) for lang, words, own in voters]
+    most = max(votes)
+    best = [lang for lang, vote in zip(_LATIN, votes, strict=True) if vote == most]
+    return default if not most or default in best else best[0]
+
+
+def _hints(letters: str, lang: str) -> int:
+    """What the letters with marks say for a language that uses them."""
+    return 2 if letters and not _LETTERS.get(lang, frozenset()).isdisjoint(letters) else 0
 
 
 def languages(texts: Sequence[str]) -> list[str]:
@@ -349,7 +360,7 @@ def _is_german_name(words: Sequence[Word], run: list[int]) -> bool:
     if _opens_sentence(words, at):
         after = words[at + 1].norm if at + 1 < len(words) else ""
         return bool(_VERB_AFTER["de"].search(after)) and not word.marks & ENDS
-    return words[at - 1].norm in listed("before") or bool(words[at - 1].marks & PERSON)
+    return words[at - 1].norm in listed("before") or bool(words[at - 1].marks & (PERSON | PLACE))
 
 
 class Name(NamedTuple):
@@ -367,7 +378,7 @@ def names_in(words: Sequence[Word], runs: Iterable[list[int]], lang: str, sure: 
         if len(run) == 1 and run[0] and lang != "de" and not _opens_sentence(words, run[0]):  # the usual case
             word = words[run[0]]
             if not word.marks & _NOT_ALONE and len(word.plain) > 1:
-                names.append(Name(word.plain if word.plain[0].isupper() else _ELISION.sub("", word.plain), run, word.norm))
+                names.append(Name(_without_article(word.plain), run, word.norm))
             continue
         kept = _strip_start(words, run, lang)
         if lang == "de" and len(kept) > 1 and words[kept[0]].marks & _LISTED and not words[kept[0]].marks & PERSON:
@@ -381,7 +392,12 @@ def names_in(words: Sequence[Word], runs: Iterable[list[int]], lang: str, sure: 
 def _surface(words: Sequence[Word], run: list[int]) -> Iterator[str]:
     for at in range(run[0], run[-1] + 1):
         plain = words[at].plain + ("'s" if words[at].marks & OWNS and at < run[-1] else "")
-        yield _ELISION.sub("", plain) if at == run[0] and not plain[0].isupper() else plain
+        yield _without_article(plain) if at == run[0] else plain
+
+
+def _without_article(plain: str) -> str:
+    """ "Ordre" of "l'Ordre"; "D'Artagnan" stays."""
+    return plain if plain[0].isupper() and plain[0] != "L" else _ELISION.sub("", plain)
 
 
 def sure_names(words: Sequence[Word], runs: Iterable[list[int]]) -> list[str]:

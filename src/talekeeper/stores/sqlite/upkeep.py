@@ -10,7 +10,6 @@
 from __future__ import annotations
 
 import logging
-import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from queue import SimpleQueue
@@ -78,13 +77,10 @@ class Upkeep:
     def _do(self, task: Callable[[], object]) -> None:
         try:
             task()
-        except sqlite3.Error as exc:
-            self._ledger_forget()
+        except Exception as exc:  # the thread goes on: what failed is still due, and will be tried again
+            with self._lock:
+                self._ledger.forget()
             log.warning("upkeep failed", extra={"path": str(self._file.path), "reason": str(exc)})
-
-    def _ledger_forget(self) -> None:
-        with self._lock:
-            self._ledger.forget()
 
     def _checkpoint(self) -> None:
         self._db.execute("PRAGMA wal_checkpoint(PASSIVE)")

@@ -147,10 +147,12 @@ class Writer:
                     answers.append((future, refusal))
             ledger.flush()
             self._db.execute("COMMIT")
-        except Exception as exc:  # whatever it is, it must reach the one who caused it, and nobody else
+        except BaseException as exc:  # whatever it is, it must reach the one who caused it, and nobody else
             ledger.forget()
             if self._db.in_transaction:
                 self._db.execute("ROLLBACK")
+            if not isinstance(exc, Exception):
+                raise
             return self._fail(jobs, exc) if len(jobs) == 1 else []
         return answers
 

@@ -1,0 +1,16 @@
+"""The command line: every call of the front door, for people and (with `--json`) for scripts.
+
+    app      which story is meant, how a command runs, what is shown, what an error looks like
+    screen   safe text, wrapped; rules, tables, bars
+    tell     init, append, note, enter, leave, session
+    look     stories, seats, log, context, recall, brief, folds, branches, health, stats
+    change   fold, rewind, fork, edit, forget, pin, unpin, override, regenerate, delete
+    care     doctor, export, import, demo, bench
+
+The engine is imported by the commands that need it, so that `--help` is there at once.
+"""
+
+from talekeeper.cli import care, change, look, tell
+from talekeeper.cli.app import main
+
+__all__ = ["care", "change", "look", "main", "tell"]

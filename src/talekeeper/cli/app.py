@@ -1,0 +1,292 @@
+"""The frame of the command line: which story is meant, how a command runs, what is shown, what an error looks like.
+
+A command is an async function of a `Desk`. It opens what it needs there, and ends with `desk.show(value, lines)`: the value for
+`--json`, the lines for people. Errors are one line on stderr; 1: it could not be done, 2: it was not understood.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import sys
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Concatenate, NoReturn, ParamSpec
+
+import click
+
+from talekeeper import __version__
+from talekeeper.cli.screen import one_line, use_colour
+
+if TYPE_CHECKING:
+    from talekeeper.keeper import Keeper
+    from talekeeper.model import MemoryKey
+    from talekeeper.story import Story
+
+Options = ParamSpec("Options")
+
+SECTIONS = ("Telling", "Remembering", "Going back, changing", "Keeping")
+_STOPPED, _FAILED, _MISUSED = 130, 1, 2
+
+
+class Command(click.Command):
+    """A command with its section of the overview; options that say which story is meant stand apart."""
+
+    section: str
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        common: list[tuple[str, str]] = []
+        own: list[tuple[str, str]] = []
+        for param in self.get_params(ctx):
+            record = param.get_help_record(ctx)
+            if record is not None:
+                (common if param.name in _COMMON else own).append(record)
+        for title, records in (("Options", own), ("Which story", common)):
+            if records:
+                with formatter.section(title):
+                    formatter.write_dl(records)
+
+
+class App(click.Group):
+    """The `talekeeper` command."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        for section in SECTIONS:
+            names = [name for name, command in self.commands.items() if getattr(command, "section", "") == section]
+            with formatter.section(section):
+                formatter.write_dl([(name, self.commands[name].get_short_help_str(70)) for name in names])
+
+    def main(self, *args: Any, standalone_mode: bool = True, **extra: Any) -> Any:
+        """Runs and ends the process. Whatever can be foreseen to go wrong is one line and an exit code."""
+        if not standalone_mode:
+            return super().main(*args, standalone_mode=False, **extra)
+        _make_streams_forgiving()
+        try:
+            code = super().main(*args, standalone_mode=False, **extra)
+            sys.stdout.flush()
+        except click.Abort:
+            _fail("stopped", _STOPPED)
+        except click.UsageError as exc:
+            command = exc.ctx.command_path if exc.ctx is not None else "talekeeper"
+            _fail(f"{exc.format_message().rstrip('.')}; see {command} --help", _MISUSED)
+        except click.ClickException as exc:
+            _fail(exc.format_message(), _FAILED)
+        except BrokenPipeError:
+            sys.stderr.close()  # nobody is listening any more
+            sys.exit(_FAILED)
+        except Exception as exc:
+            _fail(_foreseen(exc), _FAILED)
+        sys.exit(code if isinstance(code, int) else 0)
+
+
+def _foreseen(exc: Exception) -> str:
+    """What to tell of an error that can be helped; anything else is a bug, and is raised again."""
+    from talekeeper.errors import TalekeeperError
+
+    if isinstance(exc, TalekeeperError):
+        return str(exc)
+    if isinstance(exc, OSError) and exc.strerror:
+        return f"{exc.strerror}: {exc.filename!r}" if exc.filename is not None else exc.strerror
+    raise exc
+
+
+def _fail(message: str, code: int) -> NoReturn:
+    label = click.style("error:", fg="red", bold=True) if use_colour(sys.stderr) else "error:"
+    click.echo(f"{label} {one_line(message)}", err=True)
+    sys.exit(code)
+
+
+def _make_streams_forgiving() -> None:
+    """A terminal that cannot show a character shows its code instead."""
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="backslashreplace")
+
+
+# -- which story -------------------------------------------------------------------------------------------------------
+
+_COMMON = {
+    "file": (("--file", "-f"), "PATH", "The story file.", "talekeeper.db"),
+    "story": (("--story",), "NAME", "The story in it: its session id.", "main"),
+    "tenant": (("--tenant",), "NAME", "The tenant it belongs to.", "local"),
+    "user": (("--user",), "NAME", "The user it belongs to.", "local"),
+    "branch": (("--branch",), "NAME", "The branch to be on.", "main"),
+    "json": (("--json",), None, "One JSON value on stdout.", None),
+}
+
+
+def _note_down(ctx: click.Context, param: click.Parameter, value: Any) -> None:
+    """Options may stand before or after the command; the later one counts."""
+    root = ctx.find_root()
+    noted: dict[str, Any] = root.obj if isinstance(root.obj, dict) else {}
+    if value not in (None, False):
+        noted[str(param.name)] = value
+    root.obj = noted
+
+
+def common_options(call: Callable[..., Any], *, env: bool = False) -> Callable[..., Any]:
+    """Adds the options that say which story is meant. `env`: they can also be set in the environment."""
+    for name, (flags, metavar, text, default) in reversed(_COMMON.items()):
+        envvar = f"TALEKEEPER_{name.upper()}" if env and metavar else None
+        note = f"  [default: {default}]" if default else ""
+        call = click.option(
+            *flags, name, metavar=metavar, is_flag=metavar is None, envvar=envvar, show_envvar=True, default=None, expose_value=False,
+            callback=_note_down, help=text + note,
+        )(call)  # fmt: skip
+    return call
+
+
+@dataclass(frozen=True)
+class Desk:
+    """Where a command works: the file, the key, the branch, and how to show what it found."""
+
+    file: Path
+    story: str
+    tenant: str
+    user: str
+    branch: str
+    json: bool
+    chosen: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, ctx: click.Context) -> Desk:
+        noted: dict[str, Any] = ctx.find_root().obj or {}
+        values: dict[str, Any] = {name: noted.get(name, default) for name, (*_, default) in _COMMON.items()}
+        return cls(**{**values, "file": Path(values["file"]).expanduser(), "json": bool(values["json"]), "chosen": frozenset(noted)})
+
+    @property
+    def key(self) -> MemoryKey:
+        from talekeeper.model import MemoryKey
+
+        return MemoryKey(self.tenant, self.user, self.story)
+
+    @asynccontextmanager
+    async def keeper(self, *, make: bool = False) -> AsyncIterator[Keeper]:
+        """The open file. Only `make` makes one that is not there."""
+        import talekeeper as tk
+
+        if not make:
+            self.check_file()
+        async with tk.open(self.file) as keeper:
+            yield keeper
+
+    def check_file(self) -> None:
+        if not self.file.exists():
+            raise click.ClickException(f"no story file at {str(self.file)!r}; run talekeeper init, or name another with --file")
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[Story]:
+        """The story that is meant, on its branch."""
+        async with self.keeper() as keeper:
+            yield await self.find(keeper)
+
+    async def find(self, keeper: Keeper) -> Story:
+        await self.check_story(keeper)
+        return await keeper.story(self.key, branch=self.branch)
+
+    async def check_story(self, keeper: Keeper) -> None:
+        if await keeper.store.load(self.key) is not None:
+            return
+        mine = [key.session_id for key in await keeper.keys(self.tenant) if key.user_id == self.user]
+        known = f"there are: {', '.join(mine[:8])}" if mine else "there is none yet"
+        whose = "" if (self.tenant, self.user) == ("local", "local") else f" of {self.tenant}/{self.user}"
+        raise click.ClickException(
+            f"no story {self.story!r}{whose} in {str(self.file)!r} ({known}); choose with --story, or run talekeeper init --story NAME"
+        )
+
+    def show(self, value: object, lines: Callable[[], Iterable[str]]) -> None:
+        """The value as JSON, or the lines."""
+        if self.json:
+            from talekeeper.model import to_json
+
+            # ASCII: whatever a story says, it cannot reach the terminal as anything but letters.
+            click.echo(json.dumps(to_json(value), indent=2).replace("\x7f", "\\u007f"))
+            return
+        colour = use_colour()
+        for line in lines():
+            click.echo(line, color=colour)
+
+
+Outcome = int | None | Coroutine[Any, Any, int | None]
+
+
+def command(
+    group: click.Group, name: str, section: str
+) -> Callable[[Callable[Concatenate[Desk, Options], Outcome]], Command]:
+    """Makes a command of a function, mostly an async one, of a desk and the command's own options. It returns the exit code."""
+
+    def decorate(work: Callable[Concatenate[Desk, Options], Outcome]) -> Command:
+        @functools.wraps(work)
+        def call(*args: Options.args, **options: Options.kwargs) -> int | None:
+            import asyncio
+            import logging
+
+            logging.getLogger("talekeeper").addHandler(logging.NullHandler())
+            outcome = work(Desk.of(click.get_current_context()), *args, **options)
+            return asyncio.run(outcome) if isinstance(outcome, Coroutine) else outcome
+
+        made = group.command(name, cls=Command)(common_options(call))
+        made.section = section
+        return made
+
+    return decorate
+
+
+def turn_ref(text: str) -> int | str:
+    """A turn as it is named on the command line: by its number, or by its id."""
+    return int(text) if text.isascii() and text.isdigit() else text
+
+
+def names(text: str | None) -> list[str] | None:
+    """a,b,c as a list; None where nothing was given."""
+    return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
+
+
+def words_or_stdin(words: Iterable[str], what: str = "text") -> str:
+    """The words as one text; without any, or for a single "-", what stands on standard input."""
+    given = list(words)
+    if given and given != ["-"]:
+        return " ".join(given)
+    if sys.stdin.isatty():
+        click.echo(f"reading the {what} from here; end it with Ctrl-D", err=True)
+    return sys.stdin.read().strip()
+
+
+def confirm(question: str, yes: bool) -> None:
+    """Goes on only with a yes."""
+    if yes:
+        return
+    try:
+        agreed = click.confirm(question, err=True)
+    except click.Abort:
+        raise click.ClickException("no answer, so nothing was changed; pass --yes to go on without being asked") from None
+    if not agreed:
+        raise click.ClickException("nothing was changed")
+
+
+@click.group(
+    cls=App, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)  # fmt: skip
+@functools.partial(common_options, env=True)
+@click.version_option(__version__, message="%(prog)s %(version)s")
+@click.pass_context
+def main(ctx: click.Context) -> None:
+    """Memory for long stories told by language models.
+
+    A story is a log of turns, and each seat remembers what it heard. The file holds any number of stories.
+
+    \b
+    Example:
+      talekeeper init --seat dm:dm --seat rogue --seat bard
+      talekeeper append dm "The innkeeper slides you a key." --heard-by rogue
+      talekeeper context rogue --budget 500 --query "Who gave me the key?"
+      talekeeper demo
+    """
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
+
+
+__all__ = ["App", "Command", "Desk", "command", "confirm", "main", "names", "turn_ref", "words_or_stdin"]

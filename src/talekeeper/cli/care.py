@@ -1,0 +1,226 @@
+"""Commands that care for story files: examine, copy, measure; and the demonstration."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+import click
+
+from talekeeper.cli.app import Desk, command, main
+from talekeeper.cli.look import KEEPING
+from talekeeper.cli.screen import Status, colour, count, hang, safe
+
+if TYPE_CHECKING:
+    from talekeeper.doctor import Finding
+    from talekeeper.model import MemoryKey
+
+# -- doctor ------------------------------------------------------------------------------------------------------------
+
+
+@command(main, "doctor", KEEPING)
+@click.option("--all", "everything", is_flag=True, help="Examine every story in the file.")
+async def doctor(desk: Desk, everything: bool) -> int:
+    """Examine a story, and the file it is in. Changes nothing; exits with 1 if anything is wrong.
+
+    The log is read from end to end, everything derived from it is made anew and compared with what is stored, and every seat's
+    memory is checked against what that seat heard.
+
+    \b
+    Example:
+      talekeeper doctor
+      talekeeper doctor --all --json
+    """
+    from talekeeper.doctor import examine, examine_file
+
+    with Status() as status:
+        status("the file")
+        desk.check_file()
+        findings = examine_file(desk.file)
+        keys: list[MemoryKey] = []
+        if not findings:
+            async with desk.keeper() as keeper:
+                if not everything:
+                    await desk.check_story(keeper)
+                keys = await keeper.keys() if everything else [desk.key]
+                for key in keys:
+                    findings += await examine(keeper, key, lambda step, key=key: status(f"{key.session_id}: {step}"))  # type: ignore[misc]
+    wrong = any(finding.severity == "error" for finding in findings)
+    desk.show({"stories": keys, "findings": findings, "ok": not wrong}, lambda: _diagnosis(keys, findings))
+    return int(wrong)
+
+
+def _diagnosis(keys: Sequence[MemoryKey], findings: Sequence[Finding]) -> Iterator[str]:
+    for finding in findings:
+        at = 5 if finding.severity == "error" else 3
+        yield hang(f"{colour(finding.severity, at)}  {finding.code}  ", f"{finding.where}: {finding.message}", 15)
+    looked = f"the file and {count(len(keys), 'story', 'stories')}" if keys else "the file"
+    errors = sum(finding.severity == "error" for finding in findings)
+    if errors:
+        yield f"{looked} examined: {count(errors, 'error')}; keep a copy of the file before you change anything"
+    else:
+        yield f"{looked} examined: nothing wrong" + (f", {count(len(findings), 'warning')}" if findings else "")
+
+
+# -- copies ------------------------------------------------------------------------------------------------------------
+
+
+@command(main, "export", KEEPING)
+@click.argument("file", required=False, type=click.Path(path_type=Path), metavar="[FILE]")
+@click.option("--force", is_flag=True, help="Write over a file that is there.")
+async def export(desk: Desk, file: Path | None, force: bool) -> None:
+    """Write a story to a file as lines of JSON, losing nothing; to standard output without FILE.
+
+    \b
+    Example:
+      talekeeper export ash-crown.jsonl
+    """
+    from talekeeper.formats import export_story
+
+    if file is None and desk.json:
+        raise click.UsageError("--json needs a FILE to export to: standard output cannot have both")
+    if file is not None and file.exists() and not force:
+        raise click.ClickException(f"there is a file {str(file)!r} already; choose another name, or pass --force")
+    async with desk.keeper() as keeper:
+        await desk.find(keeper)
+        with Status() as status, _new_file(file) as out:
+            written = await _pour(export_story(keeper, desk.key), out, status)
+    if file is not None:
+        desk.show({"file": str(file), "lines": written}, lambda: [f"{count(written, 'line')} written to {safe(str(file))!r}"])
+
+
+async def _pour(lines: AsyncIterator[str], out: IO[str], status: Status) -> int:
+    written = 0
+    async for line in lines:
+        out.write(line)
+        written += 1
+        if written % 1000 == 0:
+            status(f"{written:,} lines")
+    return written
+
+
+@contextmanager
+def _new_file(path: Path | None) -> Iterator[IO[str]]:
+    """A file that is there, whole, or not at all; standard output for None."""
+    if path is None:
+        yield sys.stdout
+        return
+    part = path.with_name(path.name + ".part")
+    try:
+        with part.open("w", encoding="utf-8", newline="\n") as out:
+            yield out
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+@command(main, "import", KEEPING)
+@click.argument("file", type=click.Path(path_type=Path, allow_dash=True))
+async def import_(desk: Desk, file: Path) -> None:
+    """Read a story that was exported. The story file is made if it is not there.
+
+    The story gets the key that it had, unless --story, --tenant or --user name another. All of it is read, or nothing.
+
+    \b
+    Example:
+      talekeeper import ash-crown.jsonl --story copy
+    """
+    from talekeeper.formats import import_story
+
+    with Status() as status, click.open_file(str(file), encoding="utf-8") as lines:
+        async with desk.keeper(make=True) as keeper:
+            wanted = desk.key if desk.chosen & {"story", "tenant", "user"} else None
+            key = await import_story(keeper, lines, key=wanted, progress=status)
+    whose = "" if (key.tenant_id, key.user_id) == ("local", "local") else f", of --tenant {safe(key.tenant_id)} --user {safe(key.user_id)}"
+    said = f"the story {safe(key.session_id)!r} is in {safe(str(desk.file))!r}{whose}"
+    desk.show({"file": str(desk.file), "key": key}, lambda: [said])
+
+
+# -- demonstration and measurement ---------------------------------------------------------------------------------------
+
+
+@command(main, "demo", KEEPING)
+@click.argument("file", required=False, type=click.Path(path_type=Path), metavar="[FILE]")
+@click.option("--fast", is_flag=True, help="Do not pause.")
+async def demo(desk: Desk, file: Path | None, fast: bool) -> None:
+    """Tell a short story, and show what each who heard it remembers.
+
+    With FILE the story is kept there, to look at with the other commands.
+
+    \b
+    Example:
+      talekeeper demo --fast
+      talekeeper demo demo.db
+    """
+    from talekeeper.demo import play
+
+    told = await play(file, pause=not fast and not desk.json and sys.stdout.isatty(), quiet=desk.json)
+    if desk.json:
+        desk.show(told, lambda: ())
+
+
+@main.group("bench", invoke_without_command=True)
+@click.pass_context
+def bench(ctx: click.Context) -> None:
+    """Measure Talekeeper, beside other libraries.
+
+    \b
+    Example:
+      talekeeper bench engine --quick
+    """
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
+
+
+bench.section = KEEPING  # type: ignore[attr-defined]
+
+
+def _sizes(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[int, ...] | None:
+    if value is None:
+        return None
+    parts = [part.replace("_", "") for part in value.split(",")]
+    if not all(part.isdigit() and int(part) > 0 for part in parts):
+        raise click.BadParameter("write numbers of turns, such as 100,1000,10000")
+    return tuple(sorted({int(part) for part in parts}))
+
+
+_number = click.IntRange(min=1)
+
+
+@command(bench, "engine", KEEPING)
+@click.option("--quick", is_flag=True, help="A look within 20 seconds: short stories, no peers.")
+@click.option("--check", is_flag=True, help="Exit with 1 where a target is missed.")
+@click.option("--plot", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE.svg", help="Draw the results.")
+@click.option("--sizes", callback=_sizes, metavar="A,B", help="Lengths of story, in turns.")
+@click.option("--rounds", type=_number, metavar="N", help="How often each system gets its turn.")
+@click.option("--batch", type=_number, metavar="N", help="Turns in a round.")
+@click.option("--peers/--no-peers", default=None, help="Measure other libraries too, as far as they are installed.")
+@click.option("--peer-turns", type=_number, metavar="N", help="The longest story that peers get.")
+@click.option("--batch-seconds", type=click.FloatRange(min=0, min_open=True), metavar="S", help="The most time a batch may take.")
+@click.option("--resumes", type=_number, metavar="N", help="How often resuming is measured.")
+@click.option("--stories", type=_number, metavar="N", help="How many stories append at once.")
+@click.option("--volleys", type=_number, metavar="N", help="How often they do.")
+@click.option("--starts", type=_number, metavar="N", help="How often the import is measured.")
+@click.option("--seed", type=int, metavar="N", help="Of the generated stories.")
+@click.option("--directory", type=click.Path(path_type=Path, file_okay=False, exists=True), metavar="DIR", help="Where the files are made.")
+def engine(desk: Desk, quick: bool, check: bool, plot: Path | None, **chosen: Any) -> int:
+    """Measure what one turn costs, beside the limit and other libraries.
+
+    \b
+    Example:
+      talekeeper bench engine --quick --check
+      talekeeper bench engine --sizes 1000,100000 --no-peers --plot engine.svg
+    """
+    from talekeeper.bench.engine import Options, run
+
+    options = replace(Options.quick() if quick else Options(), **{name: value for name, value in chosen.items() if value is not None})
+    with Status() as status:
+        report = run(options, status)
+    if plot is not None:
+        plot.write_text(report.svg(), encoding="utf-8")
+    desk.show(report.to_json(), lambda: [report.table()])
+    return int(check and bool(report.missed()))

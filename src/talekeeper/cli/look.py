@@ -1,0 +1,324 @@
+"""Commands that look at stories and change nothing: lists, the log, what a seat remembers and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from talekeeper.cli.app import SECTIONS, Desk, command, main, names, words_or_stdin
+from talekeeper.cli.screen import bar, bold, colour, columns, count, cut, dim, hang, one_line, pad, rule, safe, shade, table, width
+
+if TYPE_CHECKING:
+    from talekeeper.keeper import Keeper
+    from talekeeper.model import BranchInfo, Context, Fold, MemoryKey, Recollection, Stats, Turn
+    from talekeeper.story import Story
+
+REMEMBERING, BACK, KEEPING = SECTIONS[1:]
+
+# -- lists -------------------------------------------------------------------------------------------------------------
+
+
+@command(main, "stories", KEEPING)
+async def stories(desk: Desk) -> None:
+    """List the stories in the file.
+
+    \b
+    Example:
+      talekeeper stories --file saga.db
+    """
+    async with desk.keeper() as keeper:
+        rows = [await _story_row(keeper, key) for key in await keeper.keys()]
+
+    def lines() -> Iterator[str]:
+        if not rows:
+            yield f"no stories in {safe(str(desk.file))!r} yet; run talekeeper init"
+            return
+        cells = [[safe(str(value)) for value in row.values()] for row in rows]
+        yield from table(cells, ["tenant", "user", "story", "seats", "entries", "branches"], "lllrrr")
+
+    desk.show(rows, lines)
+
+
+async def _story_row(keeper: Keeper, key: MemoryKey) -> dict[str, Any]:
+    record = await keeper.store.load(key)
+    branches = record.branches if record is not None else {}
+    own = [(await keeper.store.head(record.id, branch.id)).seq - branch.at for branch in branches.values()] if record is not None else []
+    seats = record.config["seats"] if record is not None else []
+    return {
+        "tenant": key.tenant_id, "user": key.user_id, "story": key.session_id, "seats": len(seats), "entries": sum(own), "branches": len(own),
+    }  # fmt: skip
+
+
+def seat_rows(story: Story) -> list[str]:
+    """The seats of a story as a table."""
+    presence = story.presence()
+    rows = [
+        [safe(seat.id), seat.role, safe(seat.label), f"{seat.token_limit:,}", safe(_where(presence, seat.id))] for seat in story.seats
+    ]
+    return table(rows, ["seat", "role", "called", "limit", "where"], "lllr")
+
+
+def _where(presence: Mapping[str, str | None], seat: str) -> str:
+    return "" if seat not in presence else presence[seat] or "(gone)"
+
+
+@command(main, "seats", REMEMBERING)
+async def seats(desk: Desk) -> None:
+    """List the seats of a story, and where they are.
+
+    \b
+    Example:
+      talekeeper seats
+    """
+    async with desk.open() as story:
+        presence = story.presence()
+        desk.show([{"seat": seat, "where": presence.get(seat.id)} for seat in story.seats], lambda: seat_rows(story))
+
+
+@command(main, "branches", BACK)
+async def branches(desk: Desk) -> None:
+    """Show the branches of a story, and what a rewind left behind.
+
+    \b
+    Example:
+      talekeeper branches
+    """
+    async with desk.open() as story:
+        found = await story.branches()
+        desk.show(found, lambda: _branch_tree(found, None, ""))
+
+
+def _branch_tree(found: Sequence[BranchInfo], parent: str | None, stem: str) -> Iterator[str]:
+    """Every branch below the one it left, with the number of its last common entry."""
+    below = [branch for branch in found if branch.parent == parent]
+    for at, branch in enumerate(below):
+        last = at == len(below) - 1
+        joint = "" if parent is None else "└─ " if last else "├─ "
+        name = bold(safe(branch.name)) if branch.current else safe(branch.name)
+        told = f"entries {branch.forked_at + 1:,} to {branch.head:,}" if branch.head > branch.forked_at else f"at entry {branch.head:,}"
+        yield f"{stem}{joint}{name}  {dim(told)}{'  *' if branch.current else ''}"
+        yield from _branch_tree(found, branch.name, stem if parent is None else stem + ("   " if last else "│  "))
+
+
+# -- the log -----------------------------------------------------------------------------------------------------------
+
+_MARKS = {"event": "*", "enter": "→", "leave": "←", "note": "note", "edit": "edit", "pin": "pin", "unpin": "unpin", "override": "override"}
+_HEAD, _VOICE = 7, 14
+
+
+def turn_lines(turn: Turn, seats: int) -> list[str]:
+    """A turn as it stands in the log: number, voice, words, and who heard it where not everyone did."""
+    number = dim(f"{turn.seq:>{_HEAD - 2}}") + "  "
+    if turn.kind == "session":
+        return [f"{number}{bold(rule(one_line(turn.text, 60), min(60, columns() - _HEAD)))}"]
+    who = _MARKS.get(turn.kind) or one_line(turn.voice or turn.speaker, _VOICE)
+    manner = {"whisper": "(whispering) ", "thought": "(thinking) "}.get(turn.kind, "")
+    text = f"{manner}{f'({turn.when}) ' if turn.when else ''}{turn.text}"
+    if turn.target:
+        text = f"{turn.target}{': ' if turn.text else ''}{turn.text}"
+    line = hang(number + bold(pad(who, _VOICE)) + "  ", text, _HEAD + _VOICE + 2)
+    told = [f"heard by {', '.join(turn.audience) or 'no one'}"] if len(turn.audience) < seats else []
+    told += [f"at {turn.location}"] if turn.location and turn.kind not in ("enter", "leave") else []
+    told += [f"edited, revision {turn.revision}"] if turn.revision else []
+    return [line, *([" " * (_HEAD + _VOICE + 2) + dim(one_line("; ".join(told)))] if told else [])]
+
+
+@command(main, "log", REMEMBERING)
+@click.option("--seat", metavar="SEAT", help="Only what this seat heard.")
+@click.option("--kinds", metavar="A,B", help="Only these kinds: said, whisper, thought, event, note, session, enter, leave, edit, pin …")
+@click.option("--after", type=click.IntRange(min=0), default=0, metavar="N", help="Only what came after entry N.")
+@click.option("--limit", type=click.IntRange(min=0), metavar="N", help="At most so many.")
+@click.option("--newest", is_flag=True, help="With --limit: the newest ones.")
+async def log(desk: Desk, seat: str | None, kinds: str | None, after: int, limit: int | None, newest: bool) -> None:
+    """Print the log, or what one seat heard of it.
+
+    \b
+    Example:
+      talekeeper log --seat rogue --limit 20 --newest
+    """
+    async with desk.open() as story:
+        found = await story.turns(seat=seat, kinds=names(kinds), after=after, limit=limit, newest=newest)
+        desk.show(found, lambda: (line for turn in found for line in turn_lines(turn, len(story.seats))))
+
+
+# -- memory ------------------------------------------------------------------------------------------------------------
+
+
+@command(main, "context", REMEMBERING)
+@click.argument("seat")
+@click.option("--budget", type=click.IntRange(min=0), metavar="N", help="At most so many tokens. Default: the seat's limit.")
+@click.option("--query", metavar="TEXT", help="Bring back turns that answer this.")
+@click.option("--why", is_flag=True, help="Show what the budget was spent on, and what was left out.")
+async def context(desk: Desk, seat: str, budget: int | None, query: str | None, why: bool) -> None:
+    """Print what a seat remembers, as it would go into its prompt.
+
+    \b
+    Example:
+      talekeeper context rogue --budget 500 --query "Who gave me the key?"
+      talekeeper context rogue --budget 500 --why
+    """
+    async with desk.open() as story:
+        found = await story.context(seat, budget=budget, query=query)
+        turns = {block.name: len(await story.sources(block)) for block in found.blocks} if why else {}
+    lines = why_lines(found, turns) if why else [safe(found.text.rstrip("\n"))]
+    desk.show(found, lambda: lines)
+
+
+def why_lines(found: Context, turns: Mapping[str, int], room: int | None = None) -> list[str]:
+    """Where a budget went: a bar, a table of the blocks, and what was left out and why."""
+    room = min(columns() if room is None else room, 100)
+    used = f"{found.tokens:,} of {found.budget:,} tokens"
+    share = found.tokens * 100 // max(1, found.budget)
+    sizes = [block.tokens for block in found.blocks]
+    rows = [
+        [
+            f"{colour(shade(at), at)} {safe(block.name)}", f"{block.tokens:,}", f"{block.tokens * 100 / max(1, found.budget):.0f}%",
+            f"{len(block.items):,}", f"{turns.get(block.name, 0):,}", _made_of(found, at),
+        ]
+        for at, block in enumerate(found.blocks)
+    ]  # fmt: skip
+    out = [f"{bold(safe(found.seat))}  {used} ({share}%), counted by {safe(found.counter)}", bar(sizes, found.budget, room), ""]
+    out += table(rows, ["  block", "tokens", "share", "items", "turns", "made of"], "lrrrr")
+    out += ["", dim(f"stable: the first {found.stable_tokens:,} tokens stay as they are while the story goes on; caches like that")]
+    if found.left_out:
+        out += ["", bold("left out")]
+        left = [[f"  {safe(one.block)}", count(one.turn_count, "turn"), count(one.tokens, "token"), _reason(one.reason)] for one in found.left_out]
+        out += table(left, ["  block", "turns", "raw", "why"], "lrr")
+    return out
+
+
+def _made_of(found: Context, at: int) -> str:
+    kinds = {"turn": "raw turn", "fold": "fold", "digest": "digest", "entry": "entry"}
+    items = found.blocks[at].items
+    parts = [count(number, thing, "entries" if kind == "entry" else None) for kind, thing in kinds.items() if (number := sum(i.kind == kind for i in items))]
+    clipped = sum(item.clipped for item in items)
+    return ", ".join(parts) + (f", {clipped} clipped" if clipped else "")
+
+
+def _reason(reason: str) -> str:
+    return {
+        "folded": "folded: told shorter, nothing lost",
+        "clipped": "clipped: too long for what was left",
+        "no room": "no room: others answered better",
+        "below floor": "below the floor: raise the budget",
+    }.get(reason, reason)
+
+
+@command(main, "recall", REMEMBERING)
+@click.argument("seat")
+@click.argument("query", nargs=-1)
+@click.option("--limit", type=click.IntRange(min=1), default=5, show_default=True, metavar="N")
+async def recall(desk: Desk, seat: str, query: tuple[str, ...], limit: int) -> None:
+    """Find the turns a seat heard that answer a question.
+
+    \b
+    Example:
+      talekeeper recall rogue "the promise at the bridge" --limit 3
+    """
+    wanted = words_or_stdin(query, "query")
+    async with desk.open() as story:
+        hits = await story.recall(seat, wanted, limit=limit)
+    desk.show(hits, lambda: hit_lines(hits) or [f"{safe(seat)} heard nothing of that"])
+
+
+def hit_lines(hits: Sequence[Recollection]) -> list[str]:
+    """Turns with what they scored, best first. A phrase that was found word for word says so."""
+    lines = []
+    for hit in hits:
+        turn, exact = hit.turn, hit.score >= 1000
+        score = "exact" if exact else f"{hit.score:.1f}"
+        lines.append(hang(f"{colour(f'{score:>6}', 1 if exact else 0)}  {dim(f'{turn.seq:>5}')}  ", f"{turn.voice or '*'}: {turn.text}", 15))
+    return lines
+
+
+@command(main, "brief", REMEMBERING)
+@click.argument("seat")
+@click.option("--budget", type=click.IntRange(min=0), metavar="N", help="At most so many tokens. Default: the seat's limit.")
+async def brief(desk: Desk, seat: str, budget: int | None) -> None:
+    """Print what a newcomer may be told: what every player character heard.
+
+    \b
+    Example:
+      talekeeper brief bard --budget 300
+    """
+    async with desk.open() as story:
+        found = await story.brief(seat, budget=budget)
+    desk.show(found, lambda: [safe(found.text.rstrip("\n"))] if found.text else ["nothing yet that everyone heard"])
+
+
+@command(main, "folds", REMEMBERING)
+@click.argument("seat")
+@click.option("--budget", type=click.IntRange(min=0), metavar="N", help="As for this budget. Default: the seat's limit.")
+async def folds(desk: Desk, seat: str, budget: int | None) -> None:
+    """List the folds that a seat's memory stands on, oldest first.
+
+    \b
+    Example:
+      talekeeper folds rogue --budget 500
+    """
+    async with desk.open() as story:
+        found = await story.folds(seat, budget=budget)
+    rows = [_fold_json(fold) for fold in found]
+    desk.show(rows, lambda: fold_lines(found) or [f"nothing is folded for {safe(seat)} at this budget: everything is raw"])
+
+
+def _fold_json(fold: Fold) -> dict[str, Any]:
+    from talekeeper.model import to_json
+
+    return {**to_json(fold), "text": fold.text}
+
+
+def fold_lines(found: Sequence[Fold]) -> list[str]:
+    lines = []
+    for fold in found:
+        about = f"level {fold.level}, {count(fold.turn_count, 'turn')}, {fold.made_by}{f', {one_line(fold.location, 30)}' if fold.location else ''}"
+        lines += [f"{colour(fold.id, 0)}  {dim(about)}", hang("", fold.text or "(forgotten)", 2)]
+    return lines
+
+
+# -- how it is doing -----------------------------------------------------------------------------------------------------
+
+
+@command(main, "health", KEEPING)
+async def health(desk: Desk) -> None:
+    """Say how the summarizer of a story is doing. Memory is complete whatever it says.
+
+    \b
+    Example:
+      talekeeper health
+    """
+    async with desk.open() as story:
+        found = await story.health()
+    line = f"{found.state.value}: folds are made by the {found.summarizer} summarizer, {found.pending} waiting"
+    desk.show(found, lambda: [line + (f"; {count(found.failures, 'failure')}: {one_line(found.reason)}" if found.failures else "")])
+
+
+@command(main, "stats", KEEPING)
+async def stats(desk: Desk) -> None:
+    """Say what a story holds, and what it has cost.
+
+    \b
+    Example:
+      talekeeper stats
+    """
+    async with desk.open() as story:
+        found = await story.stats()
+        limits = {seat.id: seat.token_limit for seat in story.seats}
+    desk.show(found, lambda: _stat_lines(found, limits))
+
+
+def _stat_lines(found: Stats, limits: Mapping[str, int]) -> Iterator[str]:
+    told = [count(found.turns, "turn"), count(found.tokens, "token"), count(found.sessions, "new session"), count(found.channels, "channel")]
+    yield ", ".join([*told, count(found.branches, "branch", "branches")])
+    yield f"{count(found.folds, 'fold')}, shared {found.folds_shared:,} times over"
+    if found.model_calls or found.model_failures:
+        spent = f"{found.model_tokens_in:,} tokens in, {found.model_tokens_out:,} out, {count(found.model_failures, 'failure')}"
+        yield f"{count(found.model_calls, 'model call')}: {spent}"
+    yield ""
+    rows = [
+        [safe(seat), f"{row['turns']:,}", f"{row['tokens']:,}", f"{limits[seat]:,}", bar([min(row["tokens"], limits[seat])], limits[seat], 24)]
+        for seat, row in found.seats.items()
+    ]
+    yield from table(rows, ["seat", "turns heard", "tokens", "limit", "of the limit"], "lrrr")

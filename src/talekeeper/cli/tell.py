@@ -1,0 +1,148 @@
+"""Commands that tell a story: its seats, its turns, who is where."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from talekeeper.cli.app import SECTIONS, Desk, command, main, names, words_or_stdin
+from talekeeper.cli.look import seat_rows, turn_lines
+from talekeeper.cli.screen import count, safe
+
+if TYPE_CHECKING:
+    from talekeeper.model import Seat, Turn
+    from talekeeper.story import Story
+
+TELLING = SECTIONS[0]
+SPOKEN = ("said", "whisper", "thought", "event", "note")
+
+
+def read_seat(spec: str) -> Seat:
+    """A seat from ID[:ROLE[:LIMIT]]."""
+    from talekeeper.model import Seat
+
+    parts = spec.split(":")
+    if len(parts) > 3 or not parts[0] or not (len(parts) < 3 or parts[2].isdigit()):
+        raise click.BadParameter(f"{spec!r} is no seat: write ID, ID:ROLE or ID:ROLE:LIMIT, such as bard:pc:4000", param_hint="'--seat'")
+    role: Any = parts[1] if len(parts) > 1 and parts[1] else "pc"
+    if role not in ("dm", "pc", "npc"):
+        raise click.BadParameter(f"{role!r} is no role: a seat is dm, pc or npc", param_hint="'--seat'")
+    return Seat(parts[0], role=role, token_limit=int(parts[2])) if len(parts) > 2 else Seat(parts[0], role=role)
+
+
+@command(main, "init", TELLING)
+@click.option("--seat", "seats", multiple=True, metavar="ID[:ROLE[:LIMIT]]", help="A seat: its id, its role (dm, pc, npc), its token limit.")
+async def init(desk: Desk, seats: tuple[str, ...]) -> None:
+    """Begin a story, or let seats join one.
+
+    Without --seat a new story has a dm and a hero. A seat that joins later remembers from then on.
+
+    \b
+    Example:
+      talekeeper init --seat dm:dm --seat rogue --seat bard:pc:4000
+    """
+    wanted = [read_seat(spec) for spec in seats]
+    async with desk.keeper(make=True) as keeper:
+        known = await keeper.store.load(desk.key) is not None
+        if not wanted and not known:
+            wanted = [read_seat("dm:dm"), read_seat("hero")]
+        story = await keeper.story(desk.key, seats=wanted or None, branch=desk.branch)
+        done = "found" if known and not wanted else "joined" if known else "made"
+        value = {"file": str(desk.file), "key": desk.key, "made": not known, "seats": story.seats}
+        title = f"{done} the story {safe(desk.story)!r} in {safe(str(desk.file))!r}: {count(len(story.seats), 'seat')}"
+        desk.show(value, lambda: [title, *seat_rows(story)])
+
+
+def _show_turn(desk: Desk, story: Story, turn: Turn) -> None:
+    desk.show(turn, lambda: turn_lines(turn, len(story.seats)))
+
+
+@command(main, "append", TELLING)
+@click.argument("speaker")
+@click.argument("text", nargs=-1)
+@click.option("--heard-by", metavar="A,B", help="Who hears it, besides the speaker and the DM. Default: who is there.")
+@click.option("--at", metavar="PLACE", help="Where it happens. Default: where the speaker is.")
+@click.option("--kind", type=click.Choice(SPOKEN), default="said", show_default=True)
+@click.option("--voice", metavar="NAME", help="The name to show, where the speaker speaks for someone else.")
+@click.option("--when", metavar="TIME", help="Story time, shown with the turn.")
+@click.option("--mentions", metavar="A,B", help="Names that this turn is about.")
+@click.option("--id", "own_id", metavar="ID", help="Your own id; appending it again changes nothing.")
+async def append(
+    desk: Desk, speaker: str, text: tuple[str, ...], heard_by: str | None, at: str | None, kind: Any, voice: str | None, when: str | None,
+    mentions: str | None, own_id: str | None,
+) -> None:  # fmt: skip
+    """Append a turn. It is durable when the command returns.
+
+    SPEAKER is a seat; '' with --kind event is the world itself. Without TEXT, or with -, the text is read from standard input.
+
+    \b
+    Example:
+      talekeeper append dm "The innkeeper slides you a key." --heard-by rogue --at tavern
+      talekeeper append '' "Far away, a bell tolls." --kind event
+    """
+    words = words_or_stdin(text)
+    async with desk.open() as story:
+        turn = await story.append(
+            speaker, words, heard_by=names(heard_by), location=at, kind=kind, voice=voice, when=when, mentions=names(mentions) or (), id=own_id
+        )
+        _show_turn(desk, story, turn)
+
+
+@command(main, "note", TELLING)
+@click.argument("text", nargs=-1)
+@click.option("--heard-by", metavar="A,B", help="Who knows it. Default: everyone.")
+@click.option("--mentions", metavar="A,B", help="Names that this note is about.")
+@click.option("--id", "own_id", metavar="ID", help="Your own id; adding it again changes nothing.")
+async def note(desk: Desk, text: tuple[str, ...], heard_by: str | None, mentions: str | None, own_id: str | None) -> None:
+    """Add to the canon: a character sheet, lore, an author's note.
+
+    \b
+    Example:
+      talekeeper note "The Ash Crown burns whoever lies while wearing it." --heard-by dm
+    """
+    words = words_or_stdin(text)
+    async with desk.open() as story:
+        _show_turn(desk, story, await story.note(words, heard_by=names(heard_by), mentions=names(mentions) or (), id=own_id))
+
+
+@command(main, "enter", TELLING)
+@click.argument("seat")
+@click.argument("place")
+@click.option("--text", metavar="TEXT", help="What those who are there see.")
+async def enter(desk: Desk, seat: str, place: str, text: str | None) -> None:
+    """Someone comes to a place, and hears what happens there from now on.
+
+    \b
+    Example:
+      talekeeper enter rogue tavern
+    """
+    async with desk.open() as story:
+        _show_turn(desk, story, await story.enter(seat, place, text=text))
+
+
+@command(main, "leave", TELLING)
+@click.argument("seat")
+@click.option("--text", metavar="TEXT", help="What those who are there see.")
+async def leave(desk: Desk, seat: str, text: str | None) -> None:
+    """Someone goes, and hears nothing until they enter again.
+
+    \b
+    Example:
+      talekeeper leave bard --text "The bard slips out by the kitchen."
+    """
+    async with desk.open() as story:
+        _show_turn(desk, story, await story.leave(seat, text=text))
+
+
+@command(main, "session", TELLING)
+@click.argument("title", nargs=-1)
+async def session(desk: Desk, title: tuple[str, ...]) -> None:
+    """Begin a new session of the same story.
+
+    \b
+    Example:
+      talekeeper session "Session 2: the road north"
+    """
+    async with desk.open() as story:
+        _show_turn(desk, story, await story.begin_session(" ".join(title) or None))

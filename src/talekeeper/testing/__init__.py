@@ -1,0 +1,1 @@
+"""What users may test their own parts with: fakes, and the contract suite that every store passes (`talekeeper.testing.stores`)."""
