@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 from talekeeper import recall
 from talekeeper.context import Line, Plan, Sources
-from talekeeper.errors import Conflict, UnknownBranch, UnknownStory
+from talekeeper.errors import Conflict, StoreCorrupt, UnknownBranch, UnknownStory
 from talekeeper.folds import Missing, Node, Path, Ref, extract
 from talekeeper.model import AUTHOR_KINDS, MemoryKey, Seat, Turn
 from talekeeper.ports import (
@@ -300,6 +300,8 @@ class Hot:
 
     def _show(self, entry: Entry, turn: Turn) -> None:
         line = self._line(entry, turn)
+        if len(self._lines) > 2 * LINES_IN_MEMORY:
+            self._trim()
         hearers = self.state.hearers(entry.channel)
         for key, plan in list(self.plans.items()):
             if key[0] in hearers:
@@ -331,9 +333,12 @@ class Hot:
         fresh = entry.counter == counter.id and turn.revision == 0 and bool(entry.text)
         line = Line(turn, entry.tokens, counter.count, entry.tokens if fresh else None)
         self._lines[entry.branch, entry.seq] = line
-        if len(self._lines) > LINES_IN_MEMORY:
-            self._lines.popitem(last=False)
         return line
+
+    def _trim(self) -> None:
+        self._state.shelf.trim()
+        while len(self._lines) > LINES_IN_MEMORY:
+            self._lines.popitem(last=False)
 
     def lines_of(self, refs: Sequence[Ref]) -> list[Line]:
         """The lines of these turns, as of now. Raises `Missing`."""
@@ -363,15 +368,20 @@ class Hot:
 
     async def supply(self, work: Callable[[], T]) -> T:
         """What the work returns, after loading what it misses."""
-        for _ in range(10_000):
+        last: tuple[Any, ...] = ()
+        while True:
             try:
-                return work()
+                result = work()
+                self._trim()
+                return result
             except Missing as missing:
+                if last == (missing.folds, missing.positions):
+                    raise StoreCorrupt(f"the store lacks what its own records name: {last}; run `talekeeper doctor`") from missing
+                last = missing.folds, missing.positions
                 if missing.folds:
                     await self._fetch_folds(missing.folds)
                 if missing.positions:
                     await self.fetch_turns(missing.positions)
-        raise AssertionError("a fold asks for more than the store can give")
 
     async def read(self, **wanted: Any) -> Found:
         return await self.shared.store.read(Read(self.shared.record.id, **wanted))

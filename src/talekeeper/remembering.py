@@ -122,7 +122,9 @@ class Remembering:
         mine = [at for at, channel in state.pins.values() if view in state.hearers(channel)]
         if not mine:
             return []
-        await hot.fetch_turns(mine)
+        absent = [at for at in mine if hot.line_or_none(at) is None]
+        if absent:
+            await hot.fetch_turns(absent)
         lines = [hot.line_at(at) for at in mine]
         return sorted((line for line in lines if line.item.text), key=lambda line: line.seq)
 

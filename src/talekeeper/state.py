@@ -102,9 +102,12 @@ class Shelf:
         if here is not None:
             return here
         self._nodes[node.key] = node
-        if len(self._nodes) > self._room:
-            self._nodes.popitem(last=False)
         return node
+
+    def trim(self) -> None:
+        """Lets go of what was not used for long. Never in the middle of work that needs more than there is room for."""
+        while len(self._nodes) > self._room:
+            self._nodes.popitem(last=False)
 
     def saved(self, nodes: Iterable[Node]) -> None:
         """These are stored now: they may leave memory when the room is needed."""

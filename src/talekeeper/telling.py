@@ -93,15 +93,21 @@ class Telling:
         hot = self._hot
         for draft in drafts:
             self._check(draft)
-        if any(draft.id is not None for draft in drafts):
-            await hot.refresh()
-            known = await self._known_ids(drafts)
-            if known:
-                if len(known) < len(drafts):
-                    raise DuplicateId("some of these turns were appended before, some were not: append the new ones alone")
-                return [known[draft.id] for draft in drafts if draft.id is not None]
-        async with hot.lock:
-            return await self._write(lambda: self._entries(drafts), expected_version)
+        if all(draft.id is None for draft in drafts):
+            async with hot.lock:
+                return await self._write(lambda: self._entries(drafts), expected_version)
+        for attempt in range(TRIES):
+            async with hot.lock:
+                await hot.refresh()
+                known = await self._known_ids(drafts)
+                if known:
+                    return [known[draft.id] for draft in drafts if draft.id is not None]
+                try:
+                    return await self._write(lambda: self._entries(drafts), expected_version, tries=1)
+                except Conflict:
+                    if expected_version is not None or attempt == TRIES - 1:
+                        raise
+        raise AssertionError("unreachable")
 
     def _check(self, draft: Draft) -> None:
         rim.text(draft.text)
@@ -144,15 +150,17 @@ class Telling:
             if not hot.path.has(entry.branch, entry.seq):
                 raise DuplicateId(f"the id {entry.id!r} belongs to a turn that is not on this branch: it was undone, or told elsewhere")
             known[entry.id] = hot.turn(entry)
+        if known and len(known) < len(drafts):
+            raise DuplicateId("some of these turns were appended before, some were not: append the new ones alone")
         return known
 
-    async def _write(self, make: Callable[[], Made], expected_version: str | None = None) -> list[Turn]:
+    async def _write(self, make: Callable[[], Made], expected_version: str | None = None, *, tries: int = TRIES) -> list[Turn]:
         """Writes what `make` says, again after someone else was first; returns the turns. The lock is held."""
         hot = self._hot
         shared = hot.shared
         if expected_version is not None or not hot.ready:
             await hot.refresh()
-        for attempt in range(TRIES):
+        for attempt in range(tries):
             if expected_version is not None and expected_version != self.version:
                 raise Conflict(f"the story is at version {self.version}, not {expected_version}: read again, then retry")
             entries, channels = make()
@@ -160,7 +168,7 @@ class Telling:
             try:
                 rev = await shared.store.write(commit)
             except Conflict:
-                if expected_version is not None or attempt == TRIES - 1:
+                if expected_version is not None or attempt == tries - 1:
                     raise
                 await hot.refresh()
                 continue

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import json
 import sys
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,7 +40,7 @@ class Command(click.Command):
         common: list[tuple[str, str]] = []
         own: list[tuple[str, str]] = []
         for param in self.get_params(ctx):
-            record = param.get_help_record(ctx)
+            record = param.get_help_record(ctx) if isinstance(param, click.Option) else None
             if record is not None:
                 (common if param.name in _COMMON else own).append(record)
         for title, records in (("Options", own), ("Which story", common)):
@@ -56,15 +56,15 @@ class App(click.Group):
         for section in SECTIONS:
             names = [name for name, command in self.commands.items() if getattr(command, "section", "") == section]
             with formatter.section(section):
-                formatter.write_dl([(name, self.commands[name].get_short_help_str(70)) for name in names])
+                formatter.write_dl([(name, self.commands[name].get_short_help_str(90)) for name in names])
 
-    def main(self, *args: Any, standalone_mode: bool = True, **extra: Any) -> Any:
+    def main(self, args: Sequence[str] | None = None, standalone_mode: bool = True, **extra: Any) -> Any:  # type: ignore[override]
         """Runs and ends the process. Whatever can be foreseen to go wrong is one line and an exit code."""
         if not standalone_mode:
-            return super().main(*args, standalone_mode=False, **extra)
+            return super().main(args, standalone_mode=False, **extra)
         _make_streams_forgiving()
         try:
-            code = super().main(*args, standalone_mode=False, **extra)
+            code = super().main(args, standalone_mode=False, **extra)
             sys.stdout.flush()
         except click.Abort:
             _fail("stopped", _STOPPED)
@@ -213,9 +213,7 @@ class Desk:
 Outcome = int | None | Coroutine[Any, Any, int | None]
 
 
-def command(
-    group: click.Group, name: str, section: str
-) -> Callable[[Callable[Concatenate[Desk, Options], Outcome]], Command]:
+def command(group: click.Group, name: str, section: str) -> Callable[[Callable[Concatenate[Desk, Options], Outcome]], Command]:
     """Makes a command of a function, mostly an async one, of a desk and the command's own options. It returns the exit code."""
 
     def decorate(work: Callable[Concatenate[Desk, Options], Outcome]) -> Command:
@@ -228,8 +226,9 @@ def command(
             outcome = work(Desk.of(click.get_current_context()), *args, **options)
             return asyncio.run(outcome) if isinstance(outcome, Coroutine) else outcome
 
-        made = group.command(name, cls=Command)(common_options(call))
+        made = click.command(name, cls=Command)(common_options(call))
         made.section = section
+        group.add_command(made)
         return made
 
     return decorate

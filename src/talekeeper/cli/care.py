@@ -48,7 +48,7 @@ async def doctor(desk: Desk, everything: bool) -> int:
                     await desk.check_story(keeper)
                 keys = await keeper.keys() if everything else [desk.key]
                 for key in keys:
-                    findings += await examine(keeper, key, lambda step, key=key: status(f"{key.session_id}: {step}"))  # type: ignore[misc]
+                    findings += await examine(keeper, key, lambda step, key=key: status(f"{key.session_id}: {step}"))
     wrong = any(finding.severity == "error" for finding in findings)
     desk.show({"stories": keys, "findings": findings, "ok": not wrong}, lambda: _diagnosis(keys, findings))
     return int(wrong)
@@ -73,7 +73,9 @@ def _diagnosis(keys: Sequence[MemoryKey], findings: Sequence[Finding]) -> Iterat
 @click.argument("file", required=False, type=click.Path(path_type=Path), metavar="[FILE]")
 @click.option("--force", is_flag=True, help="Write over a file that is there.")
 async def export(desk: Desk, file: Path | None, force: bool) -> None:
-    """Write a story to a file as lines of JSON, losing nothing; to standard output without FILE.
+    """Write a story as lines of JSON, losing nothing.
+
+    Without FILE it goes to standard output.
 
     \b
     Example:
@@ -83,11 +85,9 @@ async def export(desk: Desk, file: Path | None, force: bool) -> None:
 
     if file is None and desk.json:
         raise click.UsageError("--json needs a FILE to export to: standard output cannot have both")
-    if file is not None and file.exists() and not force:
-        raise click.ClickException(f"there is a file {str(file)!r} already; choose another name, or pass --force")
     async with desk.keeper() as keeper:
-        await desk.find(keeper)
-        with Status() as status, _new_file(file) as out:
+        await desk.check_story(keeper)
+        with Status() as status, _new_file(file, force) as out:
             written = await _pour(export_story(keeper, desk.key), out, status)
     if file is not None:
         desk.show({"file": str(file), "lines": written}, lambda: [f"{count(written, 'line')} written to {safe(str(file))!r}"])
@@ -104,11 +104,13 @@ async def _pour(lines: AsyncIterator[str], out: IO[str], status: Status) -> int:
 
 
 @contextmanager
-def _new_file(path: Path | None) -> Iterator[IO[str]]:
+def _new_file(path: Path | None, force: bool) -> Iterator[IO[str]]:
     """A file that is there, whole, or not at all; standard output for None."""
     if path is None:
         yield sys.stdout
         return
+    if path.exists() and not force:
+        raise click.ClickException(f"there is a file {str(path)!r} already; choose another name, or pass --force")
     part = path.with_name(path.name + ".part")
     try:
         with part.open("w", encoding="utf-8", newline="\n") as out:
@@ -207,7 +209,7 @@ _number = click.IntRange(min=1)
 @click.option("--starts", type=_number, metavar="N", help="How often the import is measured.")
 @click.option("--seed", type=int, metavar="N", help="Of the generated stories.")
 @click.option("--directory", type=click.Path(path_type=Path, file_okay=False, exists=True), metavar="DIR", help="Where the files are made.")
-def engine(desk: Desk, quick: bool, check: bool, plot: Path | None, **chosen: Any) -> int:
+def engine(desk: Desk, /, quick: bool, check: bool, plot: Path | None, **chosen: Any) -> int:
     """Measure what one turn costs, beside the limit and other libraries.
 
     \b

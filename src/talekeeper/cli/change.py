@@ -25,9 +25,9 @@ def _show_turn(desk: Desk, story: Story, turn: Turn, said: str) -> None:
 @command(main, "rewind", BACK)
 @click.argument("turn")
 async def rewind(desk: Desk, turn: str) -> None:
-    """Go back to just after a turn, given by number or id; 0 is the beginning.
+    """Go back to just after a turn.
 
-    What came after stays as a branch of its own.
+    The turn is given by its number or its id; 0 is the beginning. What came after stays as a branch of its own.
 
     \b
     Example:
@@ -91,7 +91,9 @@ async def regenerate(desk: Desk, text: tuple[str, ...]) -> None:
 @click.argument("turn")
 @yes_option
 async def forget(desk: Desk, turn: str, yes: bool) -> None:
-    """Remove a turn for good, on all branches, with everything made from it.
+    """Remove a turn for good.
+
+    It goes from all branches, with everything that was made from it. There is no undo.
 
     \b
     Example:
@@ -107,7 +109,9 @@ async def forget(desk: Desk, turn: str, yes: bool) -> None:
 @command(main, "pin", BACK)
 @click.argument("turn")
 async def pin(desk: Desk, turn: str) -> None:
-    """Keep a turn word for word in every context of those who heard it.
+    """Keep a turn word for word in every context.
+
+    In the contexts of those who heard it, that is. It takes of the budget first.
 
     \b
     Example:

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from talekeeper.cli.app import SECTIONS, Desk, command, main, names, words_or_stdin
-from talekeeper.cli.screen import bar, bold, colour, columns, count, cut, dim, hang, one_line, pad, rule, safe, shade, table, width
+from talekeeper.cli.screen import bar, bold, colour, columns, count, dim, hang, one_line, pad, rule, safe, shade, table
 
 if TYPE_CHECKING:
     from talekeeper.keeper import Keeper
-    from talekeeper.model import BranchInfo, Context, Fold, MemoryKey, Recollection, Stats, Turn
+    from talekeeper.model import BranchInfo, Context, Fold, Item, MemoryKey, Recollection, Stats, Turn
     from talekeeper.story import Story
 
 REMEMBERING, BACK, KEEPING = SECTIONS[1:]
+PHRASE = 1000
+"""From this score on, a turn holds the query word for word."""
 
 # -- lists -------------------------------------------------------------------------------------------------------------
 
@@ -46,17 +49,14 @@ async def _story_row(keeper: Keeper, key: MemoryKey) -> dict[str, Any]:
     branches = record.branches if record is not None else {}
     own = [(await keeper.store.head(record.id, branch.id)).seq - branch.at for branch in branches.values()] if record is not None else []
     seats = record.config["seats"] if record is not None else []
-    return {
-        "tenant": key.tenant_id, "user": key.user_id, "story": key.session_id, "seats": len(seats), "entries": sum(own), "branches": len(own),
-    }  # fmt: skip
+    named = {"tenant": key.tenant_id, "user": key.user_id, "story": key.session_id}
+    return {**named, "seats": len(seats), "entries": sum(own), "branches": len(own)}
 
 
 def seat_rows(story: Story) -> list[str]:
     """The seats of a story as a table."""
     presence = story.presence()
-    rows = [
-        [safe(seat.id), seat.role, safe(seat.label), f"{seat.token_limit:,}", safe(_where(presence, seat.id))] for seat in story.seats
-    ]
+    rows = [[safe(seat.id), seat.role, safe(seat.label), f"{seat.token_limit:,}", safe(_where(presence, seat.id))] for seat in story.seats]
     return table(rows, ["seat", "role", "called", "limit", "where"], "lllr")
 
 
@@ -175,7 +175,7 @@ def why_lines(found: Context, turns: Mapping[str, int], room: int | None = None)
     rows = [
         [
             f"{colour(shade(at), at)} {safe(block.name)}", f"{block.tokens:,}", f"{block.tokens * 100 / max(1, found.budget):.0f}%",
-            f"{len(block.items):,}", f"{turns.get(block.name, 0):,}", _made_of(found, at),
+            f"{len(block.items):,}", f"{turns.get(block.name, 0):,}", _made_of(block.items),
         ]
         for at, block in enumerate(found.blocks)
     ]  # fmt: skip
@@ -184,26 +184,28 @@ def why_lines(found: Context, turns: Mapping[str, int], room: int | None = None)
     out += ["", dim(f"stable: the first {found.stable_tokens:,} tokens stay as they are while the story goes on; caches like that")]
     if found.left_out:
         out += ["", bold("left out")]
-        left = [[f"  {safe(one.block)}", count(one.turn_count, "turn"), count(one.tokens, "token"), _reason(one.reason)] for one in found.left_out]
+        left = [
+            [f"  {safe(one.block)}", count(one.turn_count, "turn"), count(one.tokens, "token"), _REASONS.get(one.reason, one.reason)]
+            for one in found.left_out
+        ]
         out += table(left, ["  block", "turns", "raw", "why"], "lrr")
     return out
 
 
-def _made_of(found: Context, at: int) -> str:
-    kinds = {"turn": "raw turn", "fold": "fold", "digest": "digest", "entry": "entry"}
-    items = found.blocks[at].items
-    parts = [count(number, thing, "entries" if kind == "entry" else None) for kind, thing in kinds.items() if (number := sum(i.kind == kind for i in items))]
+_KINDS = {"turn": ("raw turn", "raw turns"), "fold": ("fold", "folds"), "digest": ("digest", "digests"), "entry": ("entry", "entries")}
+_REASONS = {
+    "folded": "folded: told shorter, nothing lost",
+    "clipped": "clipped: too long for what was left",
+    "no room": "no room: others answered better",
+    "below floor": "below the floor: raise the budget",
+}
+
+
+def _made_of(items: Sequence[Item]) -> str:
+    numbers = Counter(item.kind for item in items)
+    parts = [count(numbers[kind], *words) for kind, words in _KINDS.items() if numbers[kind]]
     clipped = sum(item.clipped for item in items)
     return ", ".join(parts) + (f", {clipped} clipped" if clipped else "")
-
-
-def _reason(reason: str) -> str:
-    return {
-        "folded": "folded: told shorter, nothing lost",
-        "clipped": "clipped: too long for what was left",
-        "no room": "no room: others answered better",
-        "below floor": "below the floor: raise the budget",
-    }.get(reason, reason)
 
 
 @command(main, "recall", REMEMBERING)
@@ -227,9 +229,9 @@ def hit_lines(hits: Sequence[Recollection]) -> list[str]:
     """Turns with what they scored, best first. A phrase that was found word for word says so."""
     lines = []
     for hit in hits:
-        turn, exact = hit.turn, hit.score >= 1000
-        score = "exact" if exact else f"{hit.score:.1f}"
-        lines.append(hang(f"{colour(f'{score:>6}', 1 if exact else 0)}  {dim(f'{turn.seq:>5}')}  ", f"{turn.voice or '*'}: {turn.text}", 15))
+        exact = hit.score >= PHRASE
+        score = colour(f"{'exact' if exact else f'{hit.score:.1f}':>6}", 1 if exact else 0)
+        lines.append(hang(f"{score}  {dim(f'{hit.turn.seq:>5}')}  ", f"{hit.turn.voice or '*'}: {hit.turn.text}", 15))
     return lines
 
 
@@ -237,7 +239,9 @@ def hit_lines(hits: Sequence[Recollection]) -> list[str]:
 @click.argument("seat")
 @click.option("--budget", type=click.IntRange(min=0), metavar="N", help="At most so many tokens. Default: the seat's limit.")
 async def brief(desk: Desk, seat: str, budget: int | None) -> None:
-    """Print what a newcomer may be told: what every player character heard.
+    """Print what a newcomer may be told.
+
+    That is what every player character heard, and nothing else, whoever asks.
 
     \b
     Example:
@@ -273,8 +277,13 @@ def _fold_json(fold: Fold) -> dict[str, Any]:
 def fold_lines(found: Sequence[Fold]) -> list[str]:
     lines = []
     for fold in found:
-        about = f"level {fold.level}, {count(fold.turn_count, 'turn')}, {fold.made_by}{f', {one_line(fold.location, 30)}' if fold.location else ''}"
-        lines += [f"{colour(fold.id, 0)}  {dim(about)}", hang("", fold.text or "(forgotten)", 2)]
+        about = [
+            f"level {fold.level}",
+            count(fold.turn_count, "turn"),
+            fold.made_by,
+            *([one_line(fold.location, 30)] if fold.location else []),
+        ]
+        lines += [f"{colour(fold.id, 0)}  {dim(', '.join(about))}", hang("", fold.text or "(forgotten)", 2)]
     return lines
 
 
@@ -310,15 +319,17 @@ async def stats(desk: Desk) -> None:
 
 
 def _stat_lines(found: Stats, limits: Mapping[str, int]) -> Iterator[str]:
-    told = [count(found.turns, "turn"), count(found.tokens, "token"), count(found.sessions, "new session"), count(found.channels, "channel")]
-    yield ", ".join([*told, count(found.branches, "branch", "branches")])
+    told = [count(found.turns, "turn"), count(found.tokens, "token"), count(found.sessions, "new session")]
+    yield ", ".join([*told, count(found.channels, "channel"), count(found.branches, "branch", "branches")])
     yield f"{count(found.folds, 'fold')}, shared {found.folds_shared:,} times over"
     if found.model_calls or found.model_failures:
         spent = f"{found.model_tokens_in:,} tokens in, {found.model_tokens_out:,} out, {count(found.model_failures, 'failure')}"
         yield f"{count(found.model_calls, 'model call')}: {spent}"
     yield ""
-    rows = [
-        [safe(seat), f"{row['turns']:,}", f"{row['tokens']:,}", f"{limits[seat]:,}", bar([min(row["tokens"], limits[seat])], limits[seat], 24)]
-        for seat, row in found.seats.items()
-    ]
+    rows = []
+    for seat, heard in found.seats.items():
+        limit = limits[seat]
+        rows.append(
+            [safe(seat), f"{heard['turns']:,}", f"{heard['tokens']:,}", f"{limit:,}", bar([min(heard["tokens"], limit)], limit, 24)]
+        )
     yield from table(rows, ["seat", "turns heard", "tokens", "limit", "of the limit"], "lrrr")

@@ -32,7 +32,9 @@ def read_seat(spec: str) -> Seat:
 
 
 @command(main, "init", TELLING)
-@click.option("--seat", "seats", multiple=True, metavar="ID[:ROLE[:LIMIT]]", help="A seat: its id, its role (dm, pc, npc), its token limit.")
+@click.option(
+    "--seat", "seats", multiple=True, metavar="ID[:ROLE[:LIMIT]]", help="A seat: its id, its role (dm, pc, npc), its token limit."
+)
 async def init(desk: Desk, seats: tuple[str, ...]) -> None:
     """Begin a story, or let seats join one.
 
@@ -84,7 +86,15 @@ async def append(
     words = words_or_stdin(text)
     async with desk.open() as story:
         turn = await story.append(
-            speaker, words, heard_by=names(heard_by), location=at, kind=kind, voice=voice, when=when, mentions=names(mentions) or (), id=own_id
+            speaker,
+            words,
+            heard_by=names(heard_by),
+            location=at,
+            kind=kind,
+            voice=voice,
+            when=when,
+            mentions=names(mentions) or (),
+            id=own_id,
         )
         _show_turn(desk, story, turn)
 

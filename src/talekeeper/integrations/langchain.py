@@ -31,8 +31,8 @@ def summarizer(model: BaseChatModel) -> ChatModel:
     """The model as an async callable from messages to text, for `talekeeper.open(summarizer=…)`.
 
     What `bind`, `with_retry` or `with_fallbacks` make of a chat model will do as well."""
-    if not callable(getattr(model, "ainvoke", None)):
-        raise WrongType(f"expected a LangChain chat model, found {type(model).__name__}")
+    if isinstance(model, type) or not callable(getattr(model, "ainvoke", None)):
+        raise WrongType(f"expected a LangChain chat model, found {model!r}")
 
     async def ask(messages: Sequence[Message]) -> str:
         return _text(await model.ainvoke([_translate(message) for message in messages]))

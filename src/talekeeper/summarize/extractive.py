@@ -27,6 +27,7 @@ from talekeeper.summarize.names import (
     SAY,
     STOP,
     TIME,
+    Pattern,
     Reading,
     is_cjk,
     known_terms,
@@ -43,10 +44,10 @@ from talekeeper.tokens import estimate_tokens
 
 # --- sentences -------------------------------------------------------------------------------------------------------
 
-_BOUNDARY = re.compile(r"[.!?…。！？\n][.!?…。！？]*(?:\s?»(?=\s|$)|[\"'”’)\]*_」』）》])*\s*")
-_CLAUSE = re.compile(r"(?<=[,;:])\s+|(?<=[，、；：])|\s+(?=(?:and|but|then|so|und|aber|dann|et|mais|puis|y|pero|luego|и|но|потом)\s)")
-_CJK_TAG = re.compile(r"[^。！？…\n「『“]{0,8}(?:说|道|问|喊|答|と[言叫答尋囁])")
-_FIRST_WORD = re.compile(r"\w+")
+_BOUNDARY = Pattern(r"[.!?…。！？\n][.!?…。！？]*(?:\s?»(?=\s|$)|[\"'”’)\]*_」』）》])*\s*")
+_CLAUSE = Pattern(r"(?<=[,;:])\s+|(?<=[，、；：])|\s+(?=(?:and|but|then|so|und|aber|dann|et|mais|puis|y|pero|luego|и|но|потом)\s)")
+_CJK_TAG = Pattern(r"[^。！？…\n「『“]{0,8}(?:说|道|问|喊|答|と[言叫答尋囁])")
+_FIRST_WORD = Pattern(r"\w+")
 LONGEST = 60
 """Words that a sentence may have before it is cut at its clauses."""
 
@@ -136,8 +137,8 @@ _BOND = MARK["promise"] | MARK["decide"]
 _DEATH, _MONEY = MARK["death"], MARK["money"]
 _FIRST, _SECOND, _PRONOUN = MARK["first"], MARK["second"], MARK["pronoun"]
 _ROLL, _TABLE, _CHATTER = MARK["roll"], MARK["table"], MARK["chatter"]
-_DIGIT = re.compile(r"\d")
-_DICE_TALK = re.compile(
+_DIGIT = Pattern(r"\d")
+_DICE_TALK = Pattern(
     r"\b\d*[dwкд]\d{1,3}\b|\d\s*(?:\+|plus|minus|más|mas|плюс|加|足す|プラス)\s*\d|\bto hit\b|\bnat(?:ural)?[ -]?(?:20|1|twenty|one)\b"
     r"|\b(?:i|i've|we|ich habe|j'ai|he sacado|у меня|выпало)\s+(?:(?:got|get|rolled|have|fait|gewürfelt|saqué|eine?)\s+)*"
     r"(?:an?\s+|un\s+)?\d+\b(?!\s+[a-zà-ÿа-я])"
@@ -294,17 +295,20 @@ def _take(drafts: list[_Draft], limit: int, fade: float) -> list[int]:
     covered: set[str] = set()
     said: set[str] = set()
 
+    lengths = [_BASE + len(draft.text) * (1.3 if is_cjk(draft.lang) else 0.25) for draft in drafts]
+
     def faded(draft: _Draft, before: int) -> float:
         """What a draft is still worth after so many of its stretch: what matters most fades little."""
-        return draft.worth - min(draft.worth * (1 - fade**before), 2.0 * before) if before else draft.worth
+        return draft.worth - min(draft.worth * (1 - fade**before), 2.0 * before)
 
-    def value(draft: _Draft) -> float:
-        worth = faded(draft, told.get(draft.stretch, 0))
+    def value(at: int) -> float:
+        draft = drafts[at]
+        worth = faded(draft, told[draft.stretch]) if draft.stretch in told else draft.worth
         if draft.keys:
             worth += 0.6 * min(3, len([key for key in draft.keys if key not in covered]))
-        return worth / (_BASE + len(draft.text) * (1.3 if is_cjk(draft.lang) else 0.25))
+        return worth / lengths[at]
 
-    heap = [(-value(draft), at) for at, draft in enumerate(drafts) if draft.rank == _PLAIN and draft.worth > -1]
+    heap = [(-value(at), at) for at, draft in enumerate(drafts) if draft.rank == _PLAIN and draft.worth > -1]
     heapq.heapify(heap)
     costs: dict[int, int] = {}
     spare: list[int] = []
@@ -312,7 +316,7 @@ def _take(drafts: list[_Draft], limit: int, fade: float) -> list[int]:
     while heap and (room > 4 or not costs):
         at = heap[0][1]
         draft = drafts[at]
-        now = -value(draft)
+        now = -value(at)
         if len(heap) > 1 and now > min(heap[1:3])[0]:  # others have overtaken it since it was last valued
             heapq.heapreplace(heap, (now, at))
             continue
@@ -398,15 +402,15 @@ def _longest(text: str, ends: Sequence[int], limit: int) -> str:
 
 _TOLD_BARE = frozenset({"event", "note", "session", "enter", "leave"})
 _QUOTES = {"de": ("„", "“"), "fr": ("« ", " »"), "ru": ("«", "»"), "es": ("«", "»"), "zh": ("“", "”"), "ja": ("「", "」")}
-_MARKS = re.compile(r"[\"“”„«»「」『』]")
+_MARKS = Pattern(r"[\"“”„«»「」『』]")
 _PARTNER = {"“": "”", "„": "“", "«": "»", "「": "」", "『": "』", '"': '"'}
 _OPENING, _CLOSING = "".join(_PARTNER), "".join(_PARTNER.values())
-_ASIDE = re.compile(
+_ASIDE = Pattern(
     r"\s?[(\[（][^()\[\]（）]{0,60}?(?:\b(?:\d*[dwкд]\d+|dc|ac|hp|ooc|roll\w*|nat(?:ural)?\s?\d+|crit\w*|würf\w*|wurf|tirada|jet"
     r"|броск?\w*)\b|骰|检定|ダイス|判定|出目)[^()\[\]（）]{0,60}[)\]）]",
     re.I,
 )
-_SPEAKER = re.compile(r"(\[[^\]\n]{1,60}\]|[^\s:：,;\"“„«「]{1,30}(?: [^\s:：,;\"“„«「]{1,30}){0,3}) ?[:：] ?(?=[\"“„«「『*])")
+_SPEAKER = Pattern(r"(\[[^\]\n]{1,60}\]|[^\s:：,;\"“„«「]{1,30}(?: [^\s:：,;\"“„«「]{1,30}){0,3}) ?[:：] ?(?=[\"“„«「『*])")
 
 
 def _still_open(text: str, inside: bool) -> bool:

@@ -18,6 +18,7 @@ from talekeeper.summarize.names import (
     MARK,
     PERSON,
     STOP,
+    Pattern,
     Term,
     Word,
     find_numbers,
@@ -116,7 +117,7 @@ _VALUES = {
 _SCALES = {"hundred": 100, "thousand": 1000}
 _HAN_VALUES = {sign: value for value, sign in enumerate("零一二三四五六七八九")} | {"〇": 0, "两": 2, "兩": 2}
 _HAN_SCALES = {"十": 10, "百": 100, "千": 1000, "万": 10000}
-_HAN_NUMBER = re.compile(r"[零〇一二两兩三四五六七八九十百千万]{1,15}|\d[\d,.]{0,15}")
+_HAN_NUMBER = Pattern(r"[零〇一二两兩三四五六七八九十百千万]{1,15}|\d[\d,.]{0,15}")
 _TELLING = 13
 """From here on a number is told by its digits alone; a smaller one needs what it counts beside it."""
 
@@ -242,7 +243,7 @@ def complete(summary: str, lost: Sequence[str]) -> str:
 # --- what is no summary ----------------------------------------------------------------------------------------------
 
 _CANNOT = r"(?:can't|cannot|can not|unable|won't|not able)"
-_REFUSAL = re.compile(
+_REFUSAL = Pattern(
     rf"\W*(?:(?:i'?m|i am) (?:really |very |so |truly )?sorry,?(?: but)?,? (?:i|as an ai|that)\b.{{0,30}}{_CANNOT}"
     rf"|sorry,? (?:but )?(?:i|as an ai)\b.{{0,20}}{_CANNOT}|(?:i apologi[sz]e|my apologies)\b.{{0,40}}(?:{_CANNOT}|but)"
     r"|(?:unfortunately,? )?(?:i|we) (?:can't|cannot|can not|am unable to|am not able to|won't) (?:assist|help with|provide|summari[sz]e"
@@ -259,19 +260,19 @@ _REFUSAL = re.compile(
     r"|申し訳(?:ありません|ございません)が.{0,40}(?:でき|ませ)|(?:私は)?AI(?:言語モデル)?として)",
     re.I | re.S,
 )
-_ERROR = re.compile(
+_ERROR = Pattern(
     r"traceback \(most recent call last\)|\b(?:rate.?limit(?:ed|s)?|too many requests|internal server error|bad gateway|service unavailable"
     r"|gateway time-?out|insufficient_quota|quota exceeded|invalid api key|incorrect api key|unauthorized|context.?length|maximum context"
     r"|overloaded_error|model is overloaded|connection (?:refused|reset|timed out|error)|re(?:ad|quest) timed out|apierror|httperror"
     r"|statuscode)\b|\b(?:status|http|code|error)\W{0,3}(?:4\d\d|5\d\d)\b|\b(?:4\d\d|5\d\d) (?:error|client error|server error)\b",
     re.I,
 )
-_ERROR_HEAD = re.compile(
+_ERROR_HEAD = Pattern(
     r"\s*(?:\[?(?:error|exception|fatal|warning|err)\]?\s*[:(\[-]|\w*(?:error|exception)\b\s*[:(]|<(?:!doctype|html|\?xml|head|body)\b)",
     re.I,
 )
-_NOTHING = re.compile(r"\W*(?:null|none|undefined|nan|n/?a|true|false|ok|okay|test|todo|summary)?\W*", re.I)
-_REPEATED = re.compile(r"(.)\1{15,}|(.{2,12}?)\2{9,}", re.S)
+_NOTHING = Pattern(r"\W*(?:null|none|undefined|nan|n/?a|true|false|ok|okay|test|todo|summary)?\W*", re.I)
+_REPEATED = Pattern(r"(.)\1{15,}|(.{2,12}?)\2{9,}", re.S)
 
 
 def refuse(summary: str, sources: Sequence[str]) -> str | None:

@@ -18,6 +18,28 @@ from operator import or_
 from pathlib import Path
 from typing import NamedTuple
 
+
+class Pattern:
+    """A regular expression that is compiled when it is first used: some take longer than the rest of the import."""
+
+    search: Callable[..., re.Match[str] | None]
+    match: Callable[..., re.Match[str] | None]
+    fullmatch: Callable[..., re.Match[str] | None]
+    finditer: Callable[..., Iterator[re.Match[str]]]
+    findall: Callable[[str], list[str]]
+    split: Callable[[str], list[str]]
+    sub: Callable[[str, str], str]
+
+    def __init__(self, pattern: str, flags: int = 0) -> None:
+        self._pattern, self._flags = pattern, flags
+
+    def __getattr__(self, method: str) -> object:
+        compiled = re.compile(self._pattern, self._flags)
+        for name in ("search", "match", "fullmatch", "finditer", "findall", "split", "sub"):
+            setattr(self, name, getattr(compiled, name))
+        return getattr(compiled, method)
+
+
 CUES = ("promise", "threat", "death", "gain", "decide", "reveal", "quest", "outcome", "travel")
 ABOUT = ("money", "thing", "person", "place", "time", "number")
 SPEECH = ("say", "first", "second", "pronoun")
@@ -37,30 +59,30 @@ _CUE_MARKS = (1 << len(CUES)) - 1 | SAY
 _NOT_ALONE = PERSON | TIME | NUMBER | MARK["chatter"]
 
 _EDGES = " \t\r\n.,;:!?…\"'“”„‘’‚‹›«»()[]{}<>*_~`—–-¡¿#|/\\=+&。、！？，；：（）「」『』·•"
-_BREAK = re.compile(r"[^\w'’]$")
-_END = re.compile(r"[.!?…:][\"'”’»)\]*_]*$")
-_OPEN = re.compile(r"^[\"'“„‘‚«(\[*_¿¡「『—–-]")
-_ELISION = re.compile(r"^(?:[ldjmtsnc]|qu|jusqu|lorsqu|puisqu)['’](?=\w)", re.I)
-_CYRILLIC = re.compile(r"[а-яё]", re.I)
-_CYRILLIC_ENDING = re.compile(
+_BREAK = Pattern(r"[^\w'’]$")
+_END = Pattern(r"[.!?…:][\"'”’»)\]*_]*$")
+_OPEN = Pattern(r"^[\"'“„‘‚«(\[*_¿¡「『—–-]")
+_ELISION = Pattern(r"^(?:[ldjmtsnc]|qu|jusqu|lorsqu|puisqu)['’](?=\w)", re.I)
+_CYRILLIC = Pattern(r"[а-яё]", re.I)
+_CYRILLIC_ENDING = Pattern(
     r"(?:иями|ями|ами|ого|его|ому|ему|ыми|ими|ов|ев|ом|ем|ой|ей|ою|ею|ах|ях|ам|ям|ым|им|ых|их|ую|юю|ая|яя|а|я|у|ю|е|ы|и|о|ь|й)$"
 )
-_KANA = re.compile(r"[\u3041-\u30fa]")
-_HAN = re.compile(r"[\u3400-\u9fff\uf900-\ufaff\u3005]")
-CJK = re.compile(r"[\u3005\u3041-\u30ff\u3400-\u9fff\uf900-\ufaff]")
+_KANA = Pattern(r"[\u3041-\u30fa]")
+_HAN = Pattern(r"[\u3400-\u9fff\uf900-\ufaff\u3005]")
+CJK = Pattern(r"[\u3005\u3041-\u30ff\u3400-\u9fff\uf900-\ufaff]")
 _LATIN = ("en", "de", "fr", "es")
 _LETTERS = {"de": frozenset("äöüß"), "fr": frozenset("àâçèêëîïôœùû"), "es": frozenset("ñ¿¡íóúá")}
-_TELLING_LETTERS = re.compile(r"[äöüßàâçèêëîïôœùûñ¿¡íóúá]")
+_TELLING_LETTERS = Pattern(r"[äöüßàâçèêëîïôœùûñ¿¡íóúá]")
 _LINKS = frozenset({("of", "the"), ("de", "la"), ("de", "los"), ("de", "las"), ("de", "l"), ("von", "der"), ("von", "den"), ("van", "der")})
-_NOT_A_NAME = re.compile(r"(?:ing|ly|ness|ment|tion|less|ful)$")
+_NOT_A_NAME = Pattern(r"(?:ing|ly|ness|ment|tion|less|ful)$")
 _VERB_AFTER = {
-    "en": re.compile(r"(?:[^s]s|ed|is|was|has|had|will|would|can|could|must|and|or|who|does|did|to|of|from|[a-z]+n't)$"),
-    "fr": re.compile(r"(?:e|t|a|d|ut|it|et|ont|ent)$"),
-    "es": re.compile(r"(?:a|e|ó|y|n|dio|fue)$"),
-    "ru": re.compile(r"(?:ет|ит|ют|ут|ат|ят|л|ла|ли|ло|ся|сь|и|ет)$"),
-    "de": re.compile(r"(?:t|te|ten|ß|ief|am|ab|ah|at|ar|und)$"),
+    "en": Pattern(r"(?:[^s]s|ed|is|was|has|had|will|would|can|could|must|and|or|who|does|did|to|of|from|[a-z]+n't)$"),
+    "fr": Pattern(r"(?:e|t|a|d|ut|it|et|ont|ent)$"),
+    "es": Pattern(r"(?:a|e|ó|y|n|dio|fue)$"),
+    "ru": Pattern(r"(?:ет|ит|ют|ут|ат|ят|л|ла|ли|ло|ся|сь|и|ет)$"),
+    "de": Pattern(r"(?:t|te|ten|ß|ief|am|ab|ah|at|ar|und)$"),
 }  # fmt: skip
-_GERMAN_NOUN = re.compile(r"(?:ung|heit|keit|schaft|nis|tion|tum|chen|lein|ling|ung|ungen|heiten|stück|stücke|stücken|ien|ern|eln)$")
+_GERMAN_NOUN = Pattern(r"(?:ung|heit|keit|schaft|nis|tion|tum|chen|lein|ling|ung|ungen|heiten|stück|stücke|stücken|ien|ern|eln)$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -405,12 +427,12 @@ def sure_names(words: Sequence[Word], runs: Iterable[list[int]]) -> list[str]:
     return [words[at].norm for run in runs for at in run if not words[at].marks & _COMMON and not _opens_sentence(words, at)]
 
 
-_KATAKANA = re.compile(r"[\u30a1-\u30fa][\u30a1-\u30ff]+")
-_QUOTED = re.compile(r"[「『《“]([^「」『』《》“”。！？，、\s]{2,8})[」』》”]")
-_HONOURED = re.compile(
+_KATAKANA = Pattern(r"[\u30a1-\u30fa][\u30a1-\u30ff]+")
+_QUOTED = Pattern(r"[「『《“]([^「」『』《》“”。！？，、\s]{2,8})[」』》”]")
+_HONOURED = Pattern(
     r"([\u4e00-\u9fff\u30a1-\u30ff]{1,5}?)(?:さん|様|殿下?|卿|先生|ちゃん|陛下|大人|将军|将軍|队长|隊長|船长|船長|女王|国王|公主|王子|公爵|伯爵|男爵|爵士|法师|长老|長老)(?![\u4e00-\u9fff]*[子孫])"
 )
-_DOTTED = re.compile(
+_DOTTED = Pattern(
     r"[^\W\d_a-zA-Z的是在和与对向把被给从等见找救杀问叫让跟同为由到去来有名位个]{1,5}(?:[·・][^\W\d_a-zA-Z的是在和与对向把被给从也就将会已又站走看拿点问答说道死了着]{1,6})+"
 )
 
@@ -450,7 +472,7 @@ def find_names(text: str) -> list[str]:
 # --- numbers ---------------------------------------------------------------------------------------------------------
 
 _UNITS = MONEY | THING | PERSON | PLACE | TIME
-_CJK_NUMBER = re.compile(
+_CJK_NUMBER = Pattern(
     r"(?:金貨|銀貨|銅貨)?(?:[0-9０-９][0-9０-９,.]*[百千万]*|[一二两兩三四五六七八九十百千万零〇]+)\s?"
     r"(?:枚|个|個|名|位|天|日|年|月|周|週間|岁|歳|里|把|块|次|人|夜|小时|時間|本|匹|头|只|倍|点)?(?:金币|银币|铜币|金貨|銀貨|黄金|金子)?"
 )  # fmt: skip

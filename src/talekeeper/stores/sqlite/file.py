@@ -105,7 +105,7 @@ def _ways_in(path: Path, read_only: bool) -> Iterator[str]:
     """How to open a file, best first: for writing, for reading, and as a file that nobody can write beside us.
 
     The last is for a read-only disk, where the log and its index cannot be made; it would not see what is still in a log."""
-    if not read_only:
+    if not read_only and (os.access(path, os.W_OK) or not path.exists()):
         yield "mode=rw"
     if path.exists():
         yield "mode=ro"

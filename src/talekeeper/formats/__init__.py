@@ -1,0 +1,5 @@
+"""Stories in files of other kinds: our own lines of JSON, lossless in both directions."""
+
+from talekeeper.formats.jsonl import export_story, import_story
+
+__all__ = ["export_story", "import_story"]
