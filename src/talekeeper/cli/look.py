@@ -202,7 +202,7 @@ _REASONS = {
 
 
 def _made_of(items: Sequence[Item]) -> str:
-    numbers = Counter(item.kind for item in items)
+    numbers: Counter[str] = Counter(item.kind for item in items)
     parts = [count(numbers[kind], *words) for kind, words in _KINDS.items() if numbers[kind]]
     clipped = sum(item.clipped for item in items)
     return ", ".join(parts) + (f", {clipped} clipped" if clipped else "")

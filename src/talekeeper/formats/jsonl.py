@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from talekeeper import rim
 from talekeeper.errors import Conflict, InvalidInput, StoreCorrupt, TalekeeperError, UnknownStory
-from talekeeper.folds import Node
+from talekeeper.folds import Node, unpack_sentences
 from talekeeper.hot import Hot, Shared, seats_of
 from talekeeper.model import AUTHOR_KINDS, HEARD_KINDS, MemoryKey
 from talekeeper.ports import Branch, Commit, Entry, FoldRecord, Found, Position, Read, Span, Spending, Store, StoryRecord, TextRecord
@@ -325,7 +325,7 @@ class _Copy:
     # -- what happened ---------------------------------------------------------------------------------------------------
 
     async def _entry(self, row: Row) -> None:
-        entry = Entry(**row)
+        entry = Entry(**{"location": None, **row})
         problem = self._problem(entry)
         if problem:
             raise _bad(self._line, problem)
@@ -371,10 +371,13 @@ class _Copy:
         self._texts.append(text)
 
     def _check_sentences(self, rows: Sequence[Any]) -> None:
-        for row in rows:
-            words = isinstance(row, list) and 2 <= len(row) <= 3 and isinstance(row[0], str) and isinstance(row[1], list)
-            if not words or not all(isinstance(source, str) for source in row[1]):
-                raise _bad(self._line, f"no sentence with its sources: {row!r:.60}")
+        try:
+            sound = all(isinstance(sentence.text, str) for sentence in unpack_sentences(rows))
+            sound = sound and all(isinstance(row[1], list) and all(isinstance(source, str) for source in row[1]) for row in rows)
+        except (IndexError, KeyError, TypeError, ValueError):
+            sound = False
+        if not sound:
+            raise _bad(self._line, f"no sentences with their sources: {rows!r:.60}")
 
     async def _checkpoint(self, row: Row) -> None:
         if self._heads.get(row["branch"]) != row["seq"]:

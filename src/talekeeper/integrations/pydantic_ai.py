@@ -19,7 +19,6 @@ from talekeeper.ports import ChatModel, Message
 
 try:
     from pydantic_ai.direct import model_request
-    from pydantic_ai.exceptions import UserError
     from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, SystemPromptPart, TextPart, UserPromptPart
     from pydantic_ai.models import Model, infer_model
     from pydantic_ai.settings import ModelSettings
@@ -46,7 +45,7 @@ def _find(model: str | Model) -> Model:
         raise WrongType(f"expected a pydantic-ai model or a string such as 'openai:gpt-5-mini', found {type(model).__name__}")
     try:
         return infer_model(model)
-    except (ImportError, UserError, ValueError) as exc:
+    except Exception as exc:  # pydantic-ai's own, or whatever the provider's package raises where a key is missing
         raise InvalidInput(f"the summarizer's model {model!r} cannot be used: {exc}") from exc
 
 

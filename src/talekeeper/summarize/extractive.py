@@ -137,7 +137,7 @@ _BOND = MARK["promise"] | MARK["decide"]
 _DEATH, _MONEY = MARK["death"], MARK["money"]
 _FIRST, _SECOND, _PRONOUN = MARK["first"], MARK["second"], MARK["pronoun"]
 _ROLL, _TABLE, _CHATTER = MARK["roll"], MARK["table"], MARK["chatter"]
-_DIGIT = Pattern(r"\d")
+_DIGITS = Pattern(r"\d+")
 _DICE_TALK = Pattern(
     r"\b\d*[dwкд]\d{1,3}\b|\d\s*(?:\+|plus|minus|más|mas|плюс|加|足す|プラス)\s*\d|\bto hit\b|\bnat(?:ural)?[ -]?(?:20|1|twenty|one)\b"
     r"|\b(?:i|i've|we|ich habe|j'ai|he sacado|у меня|выпало)\s+(?:(?:got|get|rolled|have|fait|gewürfelt|saqué|eine?)\s+)*"
@@ -170,6 +170,7 @@ class _Draft:
     keys: Sequence[str] = ()
     marks: int = 0
     rank: int = _PLAIN
+    weighed: bool = False  # the worth is known from a smaller fold
 
 
 @lru_cache(maxsize=1 << 12)
@@ -233,7 +234,7 @@ def _rank(draft: _Draft, voices: Collection[str]) -> int:
         rolls = len([word for word in words if word.marks & _ROLL])
         if rolls > 1 or (marks & NUMBER and not marks & _DEATH):
             return _TABLE_TALK
-    if marks & (NUMBER | _ROLL) and _DIGIT.search(draft.body) and _DICE_TALK.search(draft.body):
+    if marks & (NUMBER | _ROLL) and _talks_dice(draft.body):
         return _TABLE_TALK
     if is_cjk(draft.lang):
         idle = sum(len(word.norm) for word in words if word.marks & _CHATTER)
@@ -243,6 +244,11 @@ def _rank(draft: _Draft, voices: Collection[str]) -> int:
     if marks & _CHATTER and 2 * len([word for word in words if word.marks & _CHATTER]) >= len(words):
         return _IDLE_TALK
     return _PLAIN if marks & CONTENT else _IDLE_TALK
+
+
+def _talks_dice(text: str) -> bool:
+    """Whether a number in the sentence is one of dice or rules; looks around each number only, because most sentences have none such."""
+    return any(_DICE_TALK.search(text, max(0, run.start() - 32), run.end() + 12) for run in _DIGITS.finditer(text))
 
 
 def tells(sentence: str, lang: str) -> bool:
@@ -272,6 +278,7 @@ def _form(draft: _Draft) -> float:
 
 _ENOUGH = 1.5
 """What a sentence must be worth to be taken once the fold is half full."""
+_NEXT_TO_NOTHING = 0.01
 _FILLER = 3.0
 """What any sentence is worth: some sentences are better than one only by what they have above that."""
 
@@ -283,10 +290,16 @@ def _choose(drafts: list[_Draft], limit: int, fade: float) -> tuple[Sentence, ..
     chosen = _take(drafts, limit, fade)
     best = min(range(len(drafts)), key=lambda at: (drafts[at].rank, -drafts[at].worth, at))
     if not chosen or (best not in chosen and sum(drafts[at].worth for at in chosen) < drafts[best].worth / 2):
-        return (Sentence(_clip(drafts[best].text, limit), drafts[best].sources, drafts[best].estimated),)
+        return (_sentence(drafts[best], _clip(drafts[best].text, limit)),)
     while len(chosen) > 1 and estimate_tokens(" ".join(drafts[at].text for at in sorted(chosen))) > limit:
         chosen.pop()
-    return tuple(Sentence(drafts[at].text, drafts[at].sources, drafts[at].estimated) for at in sorted(chosen))
+    return tuple(_sentence(drafts[at], drafts[at].text) for at in sorted(chosen))
+
+
+def _sentence(draft: _Draft, text: str) -> Sentence:
+    """The draft as it goes into a fold, with what it was found worth; talk that only filled the room is worth next to nothing."""
+    weight = max(_NEXT_TO_NOTHING, round(draft.worth, 2)) if draft.rank == _PLAIN else _NEXT_TO_NOTHING
+    return Sentence(text, draft.sources, draft.estimated, weight, tuple(draft.keys))
 
 
 def _take(drafts: list[_Draft], limit: int, fade: float) -> list[int]:
@@ -344,6 +357,8 @@ def _take(drafts: list[_Draft], limit: int, fade: float) -> list[int]:
 
 def _key(draft: _Draft) -> str:
     """What two drafts have in common that say the same."""
+    if draft.weighed:
+        return draft.text
     said = draft.body if is_cjk(draft.lang) else " ".join([word.norm for word in draft.reading.words])
     return f"{draft.voice}: {said}"
 
@@ -599,10 +614,24 @@ def condense(turns: Sequence[Turn], *, limit: int, known: Collection[str] = ()) 
 def merge(sentences: Sequence[Sentence], *, limit: int, known: Collection[str] = ()) -> tuple[Sentence, ...]:
     """The sentences of smaller folds that matter most, in order, spread over the whole run, within `limit` tokens."""
     told = [sentence for sentence in sentences if sentence.text and not sentence.text.isspace()]
-    drafts: list[_Draft] = []
-    for at, (sentence, lang) in enumerate(zip(told, languages([sentence.text for sentence in told]), strict=True)):
-        speaker = _SPEAKER.match(sentence.text)
-        voice, body = (speaker[1], sentence.text[speaker.end() :]) if speaker else ("", sentence.text)
-        drafts.append(_Draft(body, lang, sentence.sources, at * 8 // len(told), 0.0, sentence.estimated, None, voice, sentence.text))
-    _judge(drafts, known, ())
+    drafts = [_draft_again(sentence, at * 8 // len(told)) for at, sentence in enumerate(told)]
+    unread = [draft for draft in drafts if not draft.weighed]
+    if unread:
+        for draft, lang in zip(unread, languages([draft.text for draft in unread]), strict=True):
+            draft.lang = lang
+        _judge(unread, known, ())
     return _choose(drafts, limit, fade=0.6)
+
+
+def _draft_again(sentence: Sentence, stretch: int) -> _Draft:
+    """A sentence of a smaller fold as a draft for a larger one."""
+    text = sentence.text
+    if sentence.weight:
+        lang = "" if text.isascii() or not CJK.search(text) else "zh"
+        rank = _PLAIN if sentence.weight > _NEXT_TO_NOTHING else _IDLE_TALK
+        return _Draft(
+            text, lang, sentence.sources, stretch, sentence.weight, sentence.estimated, None, "", text, _UNREAD, sentence.about, 0, rank, True
+        )  # fmt: skip
+    speaker = _SPEAKER.match(text)
+    voice, body = (speaker[1], text[speaker.end() :]) if speaker else ("", text)
+    return _Draft(body, "", sentence.sources, stretch, 0.0, sentence.estimated, None, voice, text)

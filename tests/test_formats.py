@@ -1,0 +1,320 @@
+from __future__ import annotations
+
+import json
+import tracemalloc
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import talekeeper as tk
+from talekeeper.formats import export_story, import_story
+from talekeeper.testing.models import MoodyModel
+
+KEY = tk.MemoryKey("acme", "ana:b\\c", "ash crown")
+COPY = tk.MemoryKey("acme", "ana", "copy")
+SEATS = (
+    tk.Seat("dm", role="dm", token_limit=900),
+    tk.Seat("rogue", name="Wren", aliases=("the rogue",), token_limit=500, keep=2),
+    tk.Seat("bard", token_limit=400, fold_at=0.7),
+    tk.Seat("smith", role="npc", token_limit=300),
+)
+LINES = (
+    "Captain Voss counts forty gold coins, twice, and smiles at Elena Swift.",
+    "I promise to bring the silver key back before the third bell!",
+    "The rain has not stopped since the bridge at Harrow, and nobody speaks of what was left there.",
+    "老人把银钥匙交给了米拉，说三天后在桥边等她。",
+    "Two lines\nof one turn, with \x1b[31mcolour\x1b[0m and a \u2028 separator.",
+    "The bell tolls thrice; the Ash Crown is gone from the crypt below Saint Orla's.",
+)
+
+
+def open_keeper(target: str | Path, model: MoodyModel | None = None) -> tk.Keeper:
+    return tk.open(target, summarizer=model, counter=tk.Heuristic(), clock=lambda: 1700000000.123456, durable=False)
+
+
+async def talk(story: tk.Story, turns: int, tag: str) -> None:
+    audiences: tuple[list[str] | None, ...] = (None, None, ["rogue"], None, ["bard", "smith"], None, ["rogue", "bard"])
+    for i in range(turns):
+        text = f"{tag}{i}: {LINES[i % len(LINES)]}"
+        await story.append("dm", text, heard_by=audiences[i % 7], mentions=["silver key"] if i % 9 == 4 else [])
+
+
+async def tell(keeper: tk.Keeper) -> tk.Story:
+    """A story with everything in it."""
+    story = await keeper.story(KEY, seats=SEATS)
+    await story.note("The Ash Crown burns whoever lies while wearing it.", heard_by=["bard"])
+    await story.append("rogue", "I know this house.", id="my-own-id", when="day 1, dusk", voice="Wren, hooded")
+    await story.enter("rogue", "tavern")
+    await story.enter("bard", "tavern")
+    await talk(story, 60, "a")
+    await story.settle()
+    await story.edit(9, "An edit: the coins were counterfeit, and Voss knew it.")
+    await story.pin("my-own-id")
+    await story.begin_session("The second evening")
+    await talk(story, 50, "b")
+    await story.settle()
+    folds = await story.folds("rogue")
+    await story.override(folds[-1].id, "By the author's hand: they trusted no one that night.")
+    fork = await story.fork(at=70, name="what if")
+    await fork.append("bard", "Or I could simply tell them.", id="another id")
+    await talk(fork, 40, "c")
+    await fork.settle()
+    await story.leave("bard")
+    await talk(story, 30, "d")
+    await story.settle()
+    await story.rewind(story.head - 20)
+    await story.regenerate("Told anew, and better.")
+    await story.settle()
+    await story.forget(20)
+    await fork.forget("another id")
+    await talk(story, 12, "e")
+    await story.settle()
+    await keeper.story(KEY, seats=[tk.Seat("late", token_limit=200)])
+    await talk(story, 5, "f")
+    return story
+
+
+async def export(keeper: tk.Keeper, key: tk.MemoryKey = KEY) -> list[str]:
+    return [line async for line in export_story(keeper, key)]
+
+
+async def memory(keeper: tk.Keeper, key: tk.MemoryKey) -> dict[str, Any]:
+    """Everything that anyone can see of a story, on every branch."""
+    story = await keeper.story(key)
+    seen: dict[str, Any] = {"branches": [tk.to_json(branch) for branch in await story.branches()], "stats": tk.to_json(await story.stats())}
+    for branch in await story.branches():
+        story = await keeper.story(key, branch=branch.name)
+        seen[branch.name] = [tk.to_json(turn) for turn in await story.turns(kinds=[*"said whisper note edit pin override session enter leave".split()])]
+        seen[f"{branch.name} presence"] = dict(story.presence())
+        for seat in story.seats:
+            seen[f"{branch.name} {seat.id}"] = await views(story, seat.id)
+    return seen
+
+
+async def views(story: tk.Story, seat: str) -> list[Any]:
+    views: list[Any] = []
+    for budget in (300, 500, 1500):
+        context = await story.context(seat, budget=budget, query="the silver key")
+        views += [tk.to_json(context), await story.sources(context)]
+    views += [[tk.to_json(hit) for hit in await story.recall(seat, query)] for query in ("third bell", "counterfeit", "forty gold coins", "银钥匙")]
+    return [*views, tk.to_json(await story.brief(seat)), [tk.to_json(fold) for fold in await story.folds(seat)]]
+
+
+@pytest.fixture(params=["memory", "file"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[str], str | Path]:
+    return lambda name: ":memory:" if request.param == "memory" else tmp_path / f"{name}.db"
+
+
+async def test_a_copy_remembers_byte_for_byte_like_the_original(place: Callable[[str], str | Path]) -> None:
+    async with open_keeper(place("one"), MoodyModel()) as keeper:
+        await tell(keeper)
+        lines = await export(keeper)
+        original = await memory(keeper, KEY)
+        async with open_keeper(place("two")) as other:
+            assert await import_story(other, lines) == KEY
+            assert await memory(other, KEY) == original
+            assert await export(other) == lines
+    kinds = [json.loads(line)["type"] for line in lines]
+    assert {"text", "fold", "checkpoint"} <= set(kinds)
+
+
+async def test_a_copy_rewinds_like_the_original(place: Callable[[str], str | Path]) -> None:
+    async with open_keeper(place("one"), MoodyModel()) as keeper, open_keeper(place("two")) as other:
+        story = await tell(keeper)
+        await import_story(other, await export(keeper), key=COPY)
+        copy = await other.story(COPY)
+        for back in (3, 17, 31, 58, 90, 130):
+            to = max(0, story.head - back)
+            assert await story.rewind(to) == await copy.rewind(to)
+            for seat in story.seats:
+                assert await views(story, seat.id) == await views(copy, seat.id), (to, seat.id)
+
+
+async def test_a_copy_goes_on_like_the_original(place: Callable[[str], str | Path]) -> None:
+    async with open_keeper(place("one")) as keeper, open_keeper(place("two")) as other:
+        story = await tell(keeper)
+        await import_story(other, await export(keeper))
+        copy = await other.story(KEY)
+        for each in (story, copy):
+            await talk(each, 40, "g")
+            await each.edit(5, "Another edit, in both.")
+        for seat in story.seats:
+            assert await views(story, seat.id) == await views(copy, seat.id)
+
+
+async def test_a_copy_beside_the_original_shares_nothing_with_it(tmp_path: Path) -> None:
+    async with open_keeper(tmp_path / "one.db") as keeper:
+        story = await tell(keeper)
+        await import_story(keeper, await export(keeper), key=COPY)
+        copy = await keeper.story(COPY)
+        await copy.append("dm", "Only here: the bridge burns.")
+        assert not await story.recall("dm", "the bridge burns")
+        assert await copy.recall("dm", "the bridge burns")
+        assert await keeper.delete(KEY)
+        assert await copy.recall("dm", "the bridge burns")
+
+
+async def test_what_was_forgotten_is_not_in_the_file() -> None:
+    async with open_keeper(":memory:") as keeper:
+        story = await keeper.story(KEY, seats=SEATS)
+        await talk(story, 20, "a")
+        turn = await story.append("dm", "The password is swordfish.")
+        await talk(story, 20, "b")
+        await story.settle()
+        await story.forget(turn)
+        assert "swordfish" not in "".join(await export(keeper))
+
+
+async def test_an_empty_story_can_be_copied() -> None:
+    async with open_keeper(":memory:") as keeper:
+        await keeper.story(KEY, seats=SEATS)
+        await import_story(keeper, await export(keeper), key=COPY)
+        assert (await keeper.story(COPY)).seats == SEATS
+
+
+async def test_a_story_that_is_there_is_not_written_over() -> None:
+    async with open_keeper(":memory:") as keeper:
+        story = await keeper.story(KEY, seats=SEATS)
+        await story.append("dm", "Here first.")
+        lines = await export(keeper)
+        with pytest.raises(tk.InvalidInput, match="there is a story under the key"):
+            await import_story(keeper, lines)
+        assert [turn.text for turn in await story.turns()] == ["Here first."]
+
+
+async def test_a_story_that_is_not_there_cannot_be_exported() -> None:
+    async with open_keeper(":memory:") as keeper:
+        with pytest.raises(tk.UnknownStory):
+            await export(keeper)
+
+
+async def test_a_story_that_changes_meanwhile_is_exported_again() -> None:
+    async with open_keeper(":memory:") as keeper:
+        story = await keeper.story(KEY, seats=SEATS)
+        await talk(story, 10, "a")
+        with pytest.raises(tk.Conflict, match="export it again"):
+            async for line in export_story(keeper, KEY):
+                if '"seq":5,' in line:
+                    await story.forget(2)
+
+
+def change(line: str, **fields: Any) -> str:
+    row = {**json.loads(line), **fields}
+    return json.dumps({name: value for name, value in row.items() if value is not ...}) + "\n"
+
+
+def first(lines: list[str], kind: str) -> int:
+    return next(at for at, line in enumerate(lines) if json.loads(line)["type"] == kind)
+
+
+DAMAGE: dict[str, tuple[Callable[[list[str]], list[str]], str]] = {
+    "nothing at all": (lambda lines: [], "line 1: this is no exported story"),
+    "another file": (lambda lines: ["# A recipe for bread\n"], "line 1: not JSON"),
+    "another kind of JSON": (lambda lines: ['{"messages": []}\n'], "line 1: no line of a story"),
+    "a newer version": (lambda lines: [change(lines[0], version=9), *lines[1:]], "line 1: the file is of version 9, this program reads 1"),
+    "no seats": (lambda lines: [change(lines[0], config={}), *lines[1:]], "line 1: the story's config cannot be understood"),
+    "cut off": (lambda lines: lines[:-40], "the file ends too early"),
+    "cut off within a line": (lambda lines: [*lines[:30], lines[30][:25]], "line 31: not JSON"),
+    "a line lost": (lambda lines: lines[:20] + lines[21:], "line 21: entry .* is not the next one"),
+    "a line twice": (lambda lines: lines[:20] + lines[19:], "line 21: "),
+    "a text lost": (lambda lines: [line for at, line in enumerate(lines) if at != first(lines, "text")], "the file is not whole"),
+    "something behind the end": (lambda lines: [*lines, lines[-2]], "there is more behind the last line"),
+    "a number as a string": (lambda lines: [*lines[:20], change(lines[20], seq="11"), *lines[21:]], "line 21: 'seq' must be a whole number"),
+    "a field that is missing": (lambda lines: [*lines[:20], change(lines[20], text=...), *lines[21:]], "line 21: .* needs 'text'"),
+    "a field too many": (lambda lines: [*lines[:20], change(lines[20], mood="sad"), *lines[21:]], "line 21: .* has no 'mood'"),
+    "a kind that is unknown": (lambda lines: [*lines[:20], change(lines[20], kind="sung"), *lines[21:]], "line 21: there is no kind 'sung'"),
+    "a channel that is unknown": (lambda lines: [*lines[:20], change(lines[20], channel=99), *lines[21:]], "line 21: there is no channel 99"),
+    "an id twice": (
+        lambda lines: [*lines[:20], change(lines[20], id="my-own-id"), *lines[21:]],
+        "the lines up to here do not fit together: .*'my-own-id'",
+    ),
+    "an edit of nothing": (
+        lambda lines: [*lines[:20], change(lines[20], kind="edit", extra={"target": "x", "at": "y"}), *lines[21:]],
+        "line 21: an entry of kind 'edit' needs the place of its target",
+    ),
+    "a lone surrogate": (lambda lines: [*lines[:20], change(lines[20], text="\ud800"), *lines[21:]], "line "),
+    "a number that is none": (lambda lines: [*lines[:20], lines[20].replace('"seq":', '"seq":NaN,"x":'), *lines[21:]], "line 21: not JSON"),
+    "a branch from nowhere": (
+        lambda lines: [change(line, parent=77) if at == first(lines, "branch") + 1 else line for at, line in enumerate(lines)],
+        "leaves its parent where there is none",
+    ),
+    "a stranger among the hearers": (
+        lambda lines: [change(line, hearers=["spy"]) if at == first(lines, "channel") else line for at, line in enumerate(lines)],
+        "no channel of this story",
+    ),
+    "a sentence without sources": (
+        lambda lines: [change(line, sentences=["x"]) if at == first(lines, "text") else line for at, line in enumerate(lines)],
+        "no sentences with their sources",
+    ),
+    "a fold without a shape": (
+        lambda lines: [change(line, shape={"level": 0}) if at == first(lines, "fold") else line for at, line in enumerate(lines)],
+        "no shape of a fold",
+    ),
+    "a text too early": (
+        lambda lines: [change(line, born=1) if at == first(lines, "text") else line for at, line in enumerate(lines)],
+        "a text must stand behind the entry it was born at",
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def exported() -> list[str]:
+    import asyncio
+
+    async def make() -> list[str]:
+        async with open_keeper(":memory:", MoodyModel()) as keeper:
+            await tell(keeper)
+            return await export(keeper)
+
+    return asyncio.run(make())
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+async def test_a_damaged_file_is_refused_with_the_line_and_nothing_is_left(damage: str, exported: list[str], tmp_path: Path) -> None:
+    harm, message = DAMAGE[damage]
+    async with open_keeper(tmp_path / "x.db") as keeper:
+        with pytest.raises(tk.InvalidInput, match=message):
+            await import_story(keeper, harm(list(exported)))
+        assert await keeper.keys() == []
+        await import_story(keeper, exported)  # the place is free
+
+
+async def test_an_import_that_is_interrupted_leaves_nothing(exported: list[str], tmp_path: Path) -> None:
+    def lines() -> Any:
+        yield from exported[:100]
+        raise KeyboardInterrupt
+
+    async with open_keeper(tmp_path / "x.db") as keeper:
+        with pytest.raises(KeyboardInterrupt):
+            await import_story(keeper, lines())
+        assert await keeper.keys() == []
+
+
+async def test_neither_direction_holds_the_story_in_memory(tmp_path: Path) -> None:
+    async def peak(turns: int) -> tuple[int, int]:
+        async with open_keeper(tmp_path / f"{turns}.db") as keeper:
+            story = await keeper.story(KEY, seats=SEATS[:2])
+            for start in range(0, turns, 250):
+                await story.append_many([tk.Draft("dm", f"{start + i}: {LINES[i % 6]}" + " and so on" * 40) for i in range(250)])
+                await story.settle()
+        path = tmp_path / f"{turns}.jsonl"
+        tracemalloc.start()
+        async with open_keeper(tmp_path / f"{turns}.db") as keeper:
+            with path.open("w") as file:
+                async for line in export_story(keeper, KEY):
+                    file.write(line)
+        wrote = tracemalloc.get_traced_memory()[1]
+        tracemalloc.reset_peak()
+        async with open_keeper(tmp_path / f"{turns}-copy.db") as keeper:
+            with path.open() as file:
+                await import_story(keeper, file)
+        read = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return wrote, read
+
+    short, long = await peak(1000), await peak(4000)
+    print(short, long)
+    assert long[0] < 2 * short[0]
+    assert long[1] < 2 * short[1]
