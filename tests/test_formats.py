@@ -149,11 +149,11 @@ async def test_a_copy_beside_the_original_shares_nothing_with_it(tmp_path: Path)
         story = await tell(keeper)
         await import_story(keeper, await export(keeper), key=COPY)
         copy = await keeper.story(COPY)
-        await copy.append("dm", "Only here: the bridge burns.")
-        assert not await story.recall("dm", "the bridge burns")
-        assert await copy.recall("dm", "the bridge burns")
+        await copy.append("dm", "Only here: a xylophone plays.")
+        assert not await story.recall("dm", "a xylophone plays")
+        assert await copy.recall("dm", "a xylophone plays")
         assert await keeper.delete(KEY)
-        assert await copy.recall("dm", "the bridge burns")
+        assert await copy.recall("dm", "a xylophone plays")
 
 
 async def test_what_was_forgotten_is_not_in_the_file() -> None:

@@ -163,7 +163,8 @@ async def test_a_batch_that_is_sent_again_returns_the_turns_that_are_there(story
 
 
 @pytest.mark.parametrize(
-    "draft", [tk.Draft("dm", "Other.", id="post-17"), tk.Draft("rogue", "Once.", id="post-17"), tk.Draft("dm", "Once.", kind="event", id="post-17")]
+    "draft",
+    [tk.Draft("dm", "Other.", id="post-17"), tk.Draft("rogue", "Once.", id="post-17"), tk.Draft("dm", "Once.", kind="event", id="post-17")],
 )
 async def test_an_id_is_never_given_to_a_different_turn(story: tk.Story, draft: tk.Draft) -> None:
     await story.append("dm", "Once.", id="post-17")
@@ -207,9 +208,7 @@ async def test_expected_version_appends_only_to_what_was_seen(story: tk.Story) -
 
 async def test_of_two_who_saw_the_same_version_one_wins(story: tk.Story) -> None:
     seen = story.version
-    results = await asyncio.gather(
-        *(story.append("dm", f"Number {n}.", expected_version=seen) for n in range(5)), return_exceptions=True
-    )
+    results = await asyncio.gather(*(story.append("dm", f"Number {n}.", expected_version=seen) for n in range(5)), return_exceptions=True)
     assert sum(isinstance(result, tk.Turn) for result in results) == 1
     assert sum(isinstance(result, tk.Conflict) for result in results) == 4
     assert len(await story.turns()) == 1
@@ -717,7 +716,13 @@ async def test_regenerate_replaces_the_newest_turn_and_keeps_the_old_one_as_a_sw
     third = await story.regenerate("Third try.", when="day 3")
     assert [turn.text for turn in await story.turns()] == ["Before.", "Third try."]
     for turn in (second, third):
-        assert (turn.seq, turn.speaker, turn.voice, turn.audience, turn.location) == (2, "rogue", "A hooded figure", first.audience, "tavern")
+        assert (turn.seq, turn.speaker, turn.voice, turn.audience, turn.location) == (
+            2,
+            "rogue",
+            "A hooded figure",
+            first.audience,
+            "tavern",
+        )
     assert (second.when, third.when) == ("day 2", "day 3")
     assert len({first.id, second.id, third.id}) == 3
     assert [turn.text for turn in await story.swipes()] == ["First try.", "Second try.", "Third try."]

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from talekeeper import sync
-    from talekeeper.context import FLOOR, Note, Part, Recipe
+    from talekeeper.context import FLOOR
     from talekeeper.errors import (
         BudgetTooSmall,
         Conflict,
@@ -60,6 +60,7 @@ if TYPE_CHECKING:
         to_json,
     )  # fmt: skip
     from talekeeper.ports import ChatModel, Message, Store, TokenCounter
+    from talekeeper.recipe import Note, Part, Recipe
     from talekeeper.story import Story
     from talekeeper.summarize.janitor import Janitor
     from talekeeper.telling import Draft
@@ -68,7 +69,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
-    "context": "FLOOR Note Part Recipe",
+    "context": "FLOOR",
     "errors": "BudgetTooSmall Conflict DuplicateId InvalidInput MissingKey StoreBusy StoreClosed StoreCorrupt StoreError StoreFull "
     "StoreReadOnly SummaryFailed TalekeeperError UnknownBranch UnknownFold UnknownSeat UnknownStory UnknownTurn WrongStore WrongType",
     "folding": "RetryPolicy",
@@ -76,6 +77,7 @@ _HOMES = {
     "model": "Block BranchInfo Context Fold Health HealthState Item LeftOut MemoryKey Recollection Seat Sentence Stats Turn to_json",
     "ports": "ChatModel Message Store TokenCounter",
     "story": "Story",
+    "recipe": "Note Part Recipe",
     "telling": "Draft",
     "summarize.janitor": "Janitor",
     "tokens": "Exact Heuristic best_counter counter_for estimate_tokens",

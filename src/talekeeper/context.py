@@ -25,65 +25,13 @@ from typing import NamedTuple
 from talekeeper.budget import choose, clip_item
 from talekeeper.folds import Node, Path, Ref, extract, leaves_after, make_leaf, roots_until, unpack_sentences, visible_text
 from talekeeper.model import Block, Context, Fold, Item, LeftOut, Seat, Sentence, Turn
+from talekeeper.recipe import DEFAULT_RECIPE, Note, Part, Recipe
 from talekeeper.rendering import defuse, label, line
 from talekeeper.state import CANON, COMMON, STORY, State
 from talekeeper.summarize import extractive
 
 FLOOR = 128
 """From this budget up (plus what is pinned) every turn that a seat heard is represented in its context."""
-
-# -- recipes -----------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """A part of a context. `share`: the most it may take of the budget. `floor`: what is kept for it before others take more.
-
-    `priority`: who is served first when room is short."""
-
-    name: str
-    heading: str
-    share: float = 1.0
-    floor: float = 0.0
-    priority: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Recipe:
-    """How a budget is divided. The stable parts are the shares of `canon` and `story`; `recent` takes the rest up to `fold_at`."""
-
-    canon: float = 0.15
-    story: float = 0.35
-    canon_heading: str = "## Canon\n"
-    story_heading: str = "## What You Remember\n"
-    story_heading_dm: str = "## Story So Far\n"
-    recent_heading: str = "## Recent Events\n"
-    volatile: tuple[Part, ...] = (
-        Part("pinned", "## Pinned\n", priority=9),
-        Part("facts", "## Facts\n", share=0.15, floor=0.04, priority=8),
-        Part("moments", "## Moments\n", share=0.10, floor=0.03, priority=7),
-        Part("scopes", "## Places And People\n", share=0.15, floor=0.03, priority=6),
-        Part("callbacks", "## Loose Ends\n", share=0.10, priority=4),
-        Part("recall", "## Recalled\n", share=1.0, floor=0.08, priority=5),
-        Part("knowledge", "## Player Knowledge\n", share=0.25, priority=3),
-    )
-
-
-DEFAULT_RECIPE = Recipe()
-
-
-@dataclass(frozen=True, slots=True)
-class Note:
-    """One entry of a volatile part: its text, the turns it comes from, its rank among its neighbours; `pinned` never drops silently."""
-
-    text: str
-    sources: tuple[str, ...] = ()
-    rank: float = 0.0
-    pinned: bool = False
-
-
-Extras = Mapping[str, Sequence[Note]]
-
 
 # -- the plan: where the cut is and what stands before it ----------------------------------------------------------------
 

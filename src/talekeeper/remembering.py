@@ -12,12 +12,13 @@ from typing import TypeAlias
 
 from talekeeper import recall as ranking
 from talekeeper import rim
-from talekeeper.context import DEFAULT_RECIPE, PINNED, Line, Note, Plan, Recipe, Wish, as_fold, assemble, has_canon, make_plan, note_item
+from talekeeper.context import PINNED, Line, Plan, Wish, as_fold, assemble, has_canon, make_plan, note_item
 from talekeeper.errors import BudgetTooSmall, Conflict, InvalidInput, UnknownFold, UnknownTurn, WrongType
 from talekeeper.folds import Node, leaves_after, roots_until
 from talekeeper.hot import Hot
 from talekeeper.model import AUTHOR_KINDS, HEARD_KINDS, Block, Context, Fold, Item, Recollection, Seat, Turn
 from talekeeper.ports import Position, Posting, Span
+from talekeeper.recipe import DEFAULT_RECIPE, Note, Recipe
 from talekeeper.state import COMMON
 
 TurnRef: TypeAlias = "int | str | Turn"
@@ -51,6 +52,8 @@ class Remembering:
         unknown = set(extras) - {part.name for part in recipe.volatile}
         if unknown:
             raise InvalidInput(f"the recipe has no part {sorted(unknown)[0]!r}; it has: {', '.join(part.name for part in recipe.volatile)}")
+        for note in (note for notes in extras.values() for note in notes):
+            rim.text(note.text, "a note's text")
         pins = await self._pins(view)
         entries: dict[str, list[tuple[Item, float]]] = {
             name: [(note_item(note, counter.count), PINNED if note.pinned else note.rank) for note in notes]

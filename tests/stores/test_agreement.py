@@ -74,7 +74,9 @@ def commits(draw: st.DrawFn) -> Callable[[StoryRecord, dict[int, int]], Commit]:
         for number, beside, text, own, extra in aims:
             heads[number] = heads.get(number, 0) + 1
             entries.append(turn(number, heads[number] + beside, text, id=own, extra=extra or None))
-        gone = None if erase is None else replace(erase, entries=[turn(*at, "gone", extra=extra or None) for at, extra in left])
+        gone = (
+            None if erase is None else replace(erase, entries=[turn(at.branch, at.seq, "gone", extra=extra or None) for at, extra in left])
+        )
         branches = [Branch(*each) for each in branch]
         return Commit(story.id, story.rev + stale, entries=entries, branches=branches, erase=gone, **rest)
 

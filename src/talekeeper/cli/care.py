@@ -48,7 +48,7 @@ async def doctor(desk: Desk, everything: bool) -> int:
                     await desk.check_story(keeper)
                 keys = await keeper.keys() if everything else [desk.key]
                 for key in keys:
-                    findings += await examine(keeper, key, lambda step, key=key: status(f"{key.session_id}: {step}"))
+                    findings += await examine(keeper, key, status)
     wrong = any(finding.severity == "error" for finding in findings)
     desk.show({"stories": keys, "findings": findings, "ok": not wrong}, lambda: _diagnosis(keys, findings))
     return int(wrong)

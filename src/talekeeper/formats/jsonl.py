@@ -21,7 +21,7 @@ from __future__ import annotations
 import json
 import secrets
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -30,7 +30,8 @@ from talekeeper.errors import Conflict, InvalidInput, StoreCorrupt, TalekeeperEr
 from talekeeper.folds import Node, unpack_sentences
 from talekeeper.hot import Hot, Shared, seats_of
 from talekeeper.model import AUTHOR_KINDS, HEARD_KINDS, MemoryKey
-from talekeeper.ports import Branch, Commit, Entry, FoldRecord, Found, Position, Read, Span, Spending, Store, StoryRecord, TextRecord
+from talekeeper.ports import Branch, Commit, Entry, FoldRecord, Read, Span, Spending, StoryRecord, TextRecord
+from talekeeper.replay import Replay, snapshot_before, snapshots_of
 
 if TYPE_CHECKING:
     from talekeeper.keeper import Keeper
@@ -57,7 +58,7 @@ async def export_story(keeper: Keeper, key: MemoryKey) -> AsyncIterator[str]:
     if record is None:
         raise UnknownStory(f"no story under the key {key.composite()!r}")
     counts: Counter[str] = Counter()
-    async for kind, row in _rows(store, record):
+    async for kind, row in _rows(keeper, record):
         counts[kind] += 1
         yield _line(kind, row)
     now = await store.load(key)
@@ -71,7 +72,7 @@ def _line(kind: str, row: Mapping[str, Any]) -> str:
     return json.dumps({"type": kind, **present}, ensure_ascii=False, separators=(",", ":"), allow_nan=False) + "\n"
 
 
-async def _rows(store: Store, record: StoryRecord) -> AsyncIterator[tuple[str, Row]]:
+async def _rows(keeper: Keeper, record: StoryRecord) -> AsyncIterator[tuple[str, Row]]:
     yield "story", {
         "format": FORMAT, "version": VERSION, "key": asdict(record.key), "config": dict(record.config), "spending": asdict(record.spending),
         "health": dict(record.health),
@@ -81,67 +82,85 @@ async def _rows(store: Store, record: StoryRecord) -> AsyncIterator[tuple[str, R
         yield "branch", asdict(branch)
     for number, hearers in sorted(record.channels.items()):
         yield "channel", {"id": number, "hearers": list(hearers)}
-    derived = _Derived(await store.read(Read(record.id, all_folds=True)))
+    log = _Log(keeper, record)
     for branch in branches:
-        async for kind, row in _segment(store, record.id, branch, derived):
-            yield kind, row
+        async for row in log.segment(branch):
+            yield row
 
 
-async def _segment(store: Store, story: int, branch: Branch, derived: _Derived) -> AsyncIterator[tuple[str, Row]]:
-    """A branch's own entries, and behind each what belongs to it."""
-    head = (await store.head(story, branch.id)).seq
-    marks = await _snapshots(store, story, branch, head)
-    for first in range(branch.at + 1, head + 1, PAGE):
-        last = min(head, first + PAGE - 1)
-        entries = (await store.read(Read(story, spans=[Span(branch.id, first, last)]))).entries
+class _Log:
+    """The entries of a story, and behind each what cannot be derived from them.
+
+    The store finds folds by their keys alone, so the log is replayed beside: it tells which folds there ever were."""
+
+    def __init__(self, keeper: Keeper, record: StoryRecord) -> None:
+        self._keeper = keeper
+        self._store = keeper.store
+        self._record = record
+        self._born: dict[tuple[int, int], set[str]] = {}  # folds with a text that was born there
+        self._forgotten: set[tuple[int, int]] = set()
+        self._tainted: set[str] = set()
+
+    async def segment(self, branch: Branch) -> AsyncIterator[tuple[str, Row]]:
+        """A branch's own entries with their company."""
+        store, record = self._store, self._record
+        head = (await store.head(record.id, branch.id)).seq
+        marks = set(await snapshots_of(store, record.id, branch, head))
+        replay = await self._replay(branch, branch.at)
+        for first, last in _pages(branch.at, head, marks):
+            entries = await self._page(branch, first, last)
+            lost = self._note_folds(await replay.go(last))
+            for entry in entries:
+                yield "entry", entry._asdict()
+                for text in await self._texts(entry):
+                    yield "text", asdict(text)
+            for fold in await self._folds(lost):
+                yield "fold", asdict(fold)
+            if last in marks:
+                yield "checkpoint", {"branch": branch.id, "seq": last}
+                replay = await self._replay(branch, last)
+
+    async def _replay(self, branch: Branch, at: int) -> Replay:
+        replay = Replay(self._keeper, self._record, branch, await snapshot_before(self._store, self._record, branch, at))
+        await replay.go(at)
+        return replay
+
+    async def _page(self, branch: Branch, first: int, last: int) -> Sequence[Entry]:
+        entries = (await self._store.read(Read(self._record.id, spans=[Span(branch.id, first, last)]))).entries
         if [entry.seq for entry in entries] != list(range(first, last + 1)):
             raise StoreCorrupt(f"the log of branch {branch.name!r} is not whole between {first} and {last}: run talekeeper doctor")
-        for entry in entries:
-            yield "entry", entry._asdict()
-            if entry.extra and "forgotten" in entry.extra:
-                for fold in derived.made_from(entry.position):
-                    yield "fold", asdict(fold)
-            for text in derived.texts.get(entry.position, ()):
-                yield "text", asdict(text)
-            if entry.seq in marks:
-                yield "checkpoint", {"branch": branch.id, "seq": entry.seq}
+        self._forgotten.update(entry.position for entry in entries if entry.extra and "forgotten" in entry.extra)
+        return entries
+
+    def _note_folds(self, nodes: Mapping[str, Node]) -> list[str]:
+        """Notes down which of these folds have texts, and returns the keys of those that have lost a turn."""
+        lost = []
+        for key, node in nodes.items():
+            for text in node.texts:
+                self._born.setdefault((text.branch, text.born), set()).add(key)
+            if not self._forgotten.isdisjoint(ref.position for ref in node.refs) or not self._tainted.isdisjoint(node.children):
+                self._tainted.add(key)
+                lost.append(key)
+        return lost
+
+    async def _texts(self, entry: Entry) -> list[TextRecord]:
+        keys = self._born.pop(entry.position, None)
+        if not keys:
+            return []
+        found = (await self._store.read(Read(self._record.id, folds=sorted(keys)))).texts
+        return [text for text in found if (text.branch, text.born) == entry.position]
+
+    async def _folds(self, keys: Sequence[str]) -> Sequence[FoldRecord]:
+        return (await self._store.read(Read(self._record.id, folds=keys))).folds if keys else ()
 
 
-async def _snapshots(store: Store, story: int, branch: Branch, head: int) -> set[int]:
-    """Where a branch has snapshots."""
-    marks: set[int] = set()
-    while head > branch.at:
-        found = (await store.read(Read(story, snapshot_on=[Span(branch.id, branch.at + 1, head)]))).snapshot
-        if found is None:
-            break
-        marks.add(found.seq)
-        head = found.seq - 1
-    return marks
-
-
-class _Derived:
-    """What a story's log does not say by itself: texts of models, and folds that lost a forgotten turn."""
-
-    def __init__(self, found: Found) -> None:
-        self.texts: dict[Position, list[TextRecord]] = {}
-        for text in sorted(found.texts, key=lambda text: text.key):
-            self.texts.setdefault(Position(text.branch, text.born), []).append(text)
-        self._folds = {fold.key: fold for fold in found.folds}
-        self._above: dict[str | Position, list[str]] | None = None
-
-    def made_from(self, turn: Position) -> Iterator[FoldRecord]:
-        """The folds that a turn went into and that were not named before."""
-        if self._above is None:
-            self._above = {}
-            for key, fold in self._folds.items():
-                for source in [Position(*ref[:2]) for ref in fold.shape.get("refs", ())] or fold.shape.get("children", ()):
-                    self._above.setdefault(source, []).append(key)
-        waiting: list[str | Position] = [turn]
-        while waiting:
-            for key in self._above.get(waiting.pop(), ()):
-                if key in self._folds:
-                    yield self._folds.pop(key)
-                    waiting.append(key)
+def _pages(at: int, head: int, marks: Set[int]) -> Iterator[tuple[int, int]]:
+    """Stretches of entries, none longer than a page, each mark at the end of one."""
+    first = at + 1
+    for last in range(first, head + 1):
+        if last in marks or last - first + 1 == PAGE or last == head:
+            yield first, last
+            first = last + 1
 
 
 # -- import ------------------------------------------------------------------------------------------------------------
@@ -385,6 +404,7 @@ class _Copy:
         await self._flush()
         hot = await self._replay(self._branches[row["branch"]].name)
         await hot.checkpoint()
+        self._hot = None  # the next one begins at this snapshot
 
     async def _replay(self, branch: str) -> Hot:
         """The branch as far as it was written: proof that what was read makes a story."""

@@ -58,17 +58,15 @@ class _Shelf:
             raise Conflict(f"story {commit.story} is at revision {self.record.rev}, not {commit.rev}: read again, then retry")
         heads = {branch.id: branch.at for branch in commit.branches}
         heads |= {branch: self.head(branch) for branch in self.record.branches}
-        ids = set[str]()
         for entry in commit.entries:
             if entry.branch not in heads:
                 raise UnknownBranch(f"story {commit.story} has no branch number {entry.branch}")
             if entry.seq != heads[entry.branch] + 1:
                 raise Conflict(f"entry {entry.seq} of branch {entry.branch} is not right behind its head {heads[entry.branch]}: read again")
             heads[entry.branch] = entry.seq
-            if entry.id is not None:
-                if entry.id in self.ids or entry.id in ids:
-                    raise Conflict(f"the id {entry.id!r} belongs to another entry of story {commit.story}: read again, then retry")
-                ids.add(entry.id)
+        ids = [entry.id for entry in commit.entries if entry.id is not None]
+        if len(set(ids)) < len(ids) or not self.ids.keys().isdisjoint(ids):
+            raise Conflict(f"one of the ids {ids!r} belongs to another entry of story {commit.story}: read again, then retry")
 
     def apply(self, commit: Commit) -> int:
         if commit.erase is not None:

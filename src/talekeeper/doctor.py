@@ -1,0 +1,366 @@
+"""Examines a stored story: does everything hold that a story promises? Changes nothing.
+
+In this order, since each step believes only what the ones before it have shown:
+
+    the record     seats, branches, channels                                        I4, I3
+    the log        no gaps, every entry in a channel, own ids lead back to it       I1
+    the folds      made of turns and folds that exist; texts of models              I7, I5, I4
+    a replay       everything derived anew from the log, beside what is stored      I4, I5
+    the memory     every seat on every branch: complete, within budget, no leak     I1, I2, I3
+
+A finding's code is the invariant that is broken; "file" stands for the file itself. Errors are things that lose or leak
+something, or will; warnings are things to know.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence, Set
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from talekeeper import recall as ranking
+from talekeeper import rim
+from talekeeper.errors import BudgetTooSmall, UnknownStory
+from talekeeper.hot import Hot, Shared, seats_of
+from talekeeper.model import AUTHOR_KINDS, HEARD_KINDS, Context, Item, MemoryKey, Turn
+from talekeeper.ports import Branch, Commit, Entry, FoldRecord, Position, Read, Snapshot, Span, Store, StoryRecord
+from talekeeper.replay import Replay, snapshots_of
+from talekeeper.state import State
+
+if TYPE_CHECKING:
+    from talekeeper.keeper import Keeper
+    from talekeeper.story import Story
+
+BUDGETS = (128, 1000, 8000)
+SAMPLES = 24
+PAGE = 512
+
+Progress: TypeAlias = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something that is not as it should be, and where."""
+
+    severity: Literal["error", "warning"]
+    code: str
+    message: str
+    where: str
+
+
+async def examine(keeper: Keeper, key: MemoryKey, progress: Progress | None = None) -> list[Finding]:
+    """Everything that is wrong with the story under the key; an empty list is good news. Raises `UnknownStory`."""
+    record = await keeper.store.load(rim.key(key))
+    if record is None:
+        raise UnknownStory(f"no story under the key {key.composite()!r}")
+    patient = _Examination(keeper, record, progress or (lambda step: None))
+    await patient.run()
+    return patient.findings
+
+
+def examine_file(path: Path) -> list[Finding]:
+    """What SQLite itself finds wrong with a story file. Reads all of it."""
+    where = path.name
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=5)) as db:
+            rows = [str(row[0]) for row in db.execute("PRAGMA integrity_check(20)")]
+    except sqlite3.OperationalError as exc:
+        return [Finding("error", "file", f"cannot be read: {exc}", where)]
+    except sqlite3.DatabaseError as exc:
+        return [Finding("error", "file", f"is damaged, or no story file at all: {exc}", where)]
+    return [Finding("error", "file", row, where) for row in rows if row != "ok"]
+
+
+class _Examination:
+    """One look at one story."""
+
+    def __init__(self, keeper: Keeper, record: StoryRecord, progress: Progress) -> None:
+        self.findings: list[Finding] = []
+        self._keeper = keeper
+        self._store: Store = keeper.store
+        self._record = record
+        self._progress = progress
+        self._branches = sorted(record.branches.values(), key=lambda branch: branch.id)
+        self._heads: dict[int, int] = {}
+        self._forgotten: set[Position] = set()
+        self._gone: set[str] = set()  # ids of forgotten turns
+        self._overrides: dict[int, list[int]] = {}
+        self._folds: dict[str, FoldRecord] = {}
+        self._tainted: set[str] = set()
+        self._sound: set[Position] = set()  # where snapshots are that were found to be right
+
+    def _error(self, code: str, message: str, where: str) -> None:
+        self.findings.append(Finding("error", code, message, where))
+
+    async def run(self) -> None:
+        self._progress("seats, branches and channels")
+        self._examine_record()
+        if not self.findings:
+            await self._examine_log()
+        if self.findings:
+            return  # what is derived from a damaged log says nothing
+        if "importing" in self._record.config:
+            self.findings.append(Finding("warning", "I1", "an import was never finished: delete the story and import it again", "story"))
+        self._progress("folds and texts")
+        await self._examine_folds()
+        for branch in self._branches:
+            await self._guarded("I4", branch, self._examine_derived)
+        for branch in self._branches:
+            await self._guarded("I1", branch, self._examine_memory)
+
+    async def _guarded(self, code: str, branch: Branch, look: Callable[[Branch], Coroutine[Any, Any, None]]) -> None:
+        """A story that is damaged enough breaks whoever looks at it: that is a finding too."""
+        try:
+            await look(branch)
+        except Exception as exc:
+            self._error(code, f"cannot be read: {type(exc).__name__}: {exc}", f"branch {branch.name!r}")
+
+    # -- the record ------------------------------------------------------------------------------------------------------
+
+    def _examine_record(self) -> None:
+        record = self._record
+        try:
+            seats = {seat.id for seat in rim.seats(seats_of(record.config))}
+            int(record.config["secret"]), dict(record.config["since"])
+        except (KeyError, TypeError, ValueError) as exc:
+            self._error("I4", f"the story's settings cannot be understood: {exc}", "story")
+            return
+        for branch in self._branches:
+            if branch.parent is not None and (branch.parent not in record.branches or branch.parent >= branch.id):
+                self._error("I4", f"its parent, number {branch.parent}, does not exist", f"branch {branch.name!r}")
+        for name, times in Counter(branch.name for branch in self._branches).items():
+            if times > 1:
+                self._error("I4", f"{times} branches have this name", f"branch {name!r}")
+        for number, hearers in record.channels.items():
+            for seat in sorted(set(hearers) - seats):
+                self._error("I3", f"is heard by {seat!r}, and there is no such seat", f"channel {number}")
+            if list(hearers) != sorted(set(hearers)):
+                self._error("I3", "its hearers are not sorted, or not distinct", f"channel {number}")
+
+    # -- the log ---------------------------------------------------------------------------------------------------------
+
+    async def _examine_log(self) -> None:
+        for branch in self._branches:
+            self._heads[branch.id] = (await self._store.head(self._record.id, branch.id)).seq
+        for branch in self._branches:
+            if branch.parent is not None and not 0 <= branch.at <= self._heads[branch.parent]:
+                self._error("I4", f"leaves its parent at {branch.at}, which the parent never reached", f"branch {branch.name!r}")
+            expected = branch.at + 1
+            async for entry in self._entries(branch):
+                where = f"entry {entry.seq} of branch {branch.name!r}"
+                if entry.seq > expected:
+                    self._error("I1", f"{entry.seq - expected} entries before it are gone from the log", where)
+                elif entry.seq < expected:
+                    self._error("I1", "stands in the log twice", where)
+                expected = entry.seq + 1
+                self._examine_entry(entry, where)
+
+    async def _entries(self, branch: Branch) -> AsyncIterator[Entry]:
+        """A branch's own entries. Those with an id of their own are looked up by it on the way."""
+        head = self._heads[branch.id]
+        for first in range(branch.at + 1, head + 1, PAGE):
+            self._progress(f"the log: {first:,} of {head:,} on {branch.name}")
+            span = Span(branch.id, first, min(head, first + PAGE - 1))
+            entries = (await self._store.read(Read(self._record.id, spans=[span]))).entries
+            named = {entry.id: entry for entry in entries if entry.id is not None}
+            found = {entry.id: entry for entry in (await self._store.read(Read(self._record.id, ids=list(named)))).entries}
+            for name, entry in named.items():
+                if found.get(name) != entry:
+                    self._error("I1", f"cannot be found by its id {name!r}", f"entry {entry.seq} of branch {branch.name!r}")
+            for entry in entries:
+                yield entry
+
+    def _examine_entry(self, entry: Entry, where: str) -> None:
+        seats = {seat["id"] for seat in self._record.config["seats"]}
+        extra = entry.extra or {}
+        if entry.channel not in self._record.channels:
+            self._error("I3", f"is in channel {entry.channel}, and there is no such channel", where)
+        if entry.speaker and entry.speaker not in seats:
+            self._error("I3", f"is spoken by {entry.speaker!r}, and there is no such seat", where)
+        if entry.kind not in HEARD_KINDS | AUTHOR_KINDS:
+            self._error("I1", f"is of the unknown kind {entry.kind!r}", where)
+        if entry.kind in AUTHOR_KINDS and "target" not in extra:
+            self._error("I1", f"is of kind {entry.kind!r} and has no target", where)
+        if entry.kind == "override":
+            self._overrides.setdefault(entry.branch, []).append(entry.seq)
+        if "forgotten" in extra:
+            self._forgotten.add(entry.position)
+            self._gone.add(self._name(entry))
+        elif not entry.text and entry.kind in HEARD_KINDS:
+            self._error("I1", "has lost its text", where)
+
+    def _name(self, entry: Entry) -> str:
+        return entry.id or Hot(Shared(self._record.key, self._store, self._keeper.counter, self._record), "").turn(entry).id
+
+    # -- folds and texts -------------------------------------------------------------------------------------------------
+
+    async def _examine_folds(self) -> None:
+        found = await self._store.read(Read(self._record.id, all_folds=True))
+        self._folds = {fold.key: fold for fold in found.folds}
+        for fold in sorted(found.folds, key=lambda fold: fold.shape.get("level", 0)):
+            self._examine_fold(fold)
+        times = Counter((text.key, text.branch) for text in found.texts)
+        for text in found.texts:
+            where = f"the model's text of fold {text.key}"
+            branch = self._record.branches.get(text.branch)
+            if times[text.key, text.branch] > 1:
+                self._error("I5", f"there are {times[text.key, text.branch]} on one branch", where)
+            if branch is None or not branch.at < text.born <= self._heads[branch.id]:
+                self._error("I4", f"was born at entry {text.born} of branch {text.branch}, which does not exist", where)
+
+    def _examine_fold(self, fold: FoldRecord) -> None:
+        refs = [Position(*ref[:2]) for ref in fold.shape.get("refs", ())]
+        children: Sequence[str] = fold.shape.get("children", ())
+        for at in refs:
+            branch = self._record.branches.get(at.branch)
+            if branch is None or not branch.at < at.seq <= self._heads[branch.id]:
+                self._error("I7", f"is made of entry {at.seq} of branch {at.branch}, which does not exist", f"fold {fold.key}")
+        for child in children:
+            if child not in self._folds:
+                self._error("I7", f"is made of fold {child}, which does not exist", f"fold {fold.key}")
+        if not self._forgotten.isdisjoint(refs) or not self._tainted.isdisjoint(children):
+            self._tainted.add(fold.key)
+
+    # -- everything derived, made anew -----------------------------------------------------------------------------------
+
+    async def _examine_derived(self, branch: Branch) -> None:
+        """Goes from one snapshot to the next, and compares what is derived on the way with what is stored."""
+        stored = await snapshots_of(self._store, self._record.id, branch, self._heads[branch.id])
+        replay = await self._begin(branch, branch.at)
+        for seq in sorted({*stored, *(seq - 1 for seq in self._overrides.get(branch.id, ())), self._heads[branch.id]}):
+            if seq <= branch.at:
+                continue
+            self._progress(f"replaying {seq:,} of {self._heads[branch.id]:,} on {branch.name}")
+            await replay.go(seq)
+            derived = await replay.derive()
+            if derived is None:
+                continue
+            self._compare_folds(derived.folds)
+            if seq in stored and await self._compare_snapshot(branch, derived):
+                self._sound.add(Position(branch.id, seq))
+                replay = await self._begin(branch, seq)
+
+    async def _begin(self, branch: Branch, at: int) -> Replay:
+        """A replay that stands at that entry, from the newest snapshot that was found to be right."""
+        snapshot, limit = None, at
+        current: Branch | None = branch
+        while current is not None and snapshot is None:
+            sound = [position.seq for position in self._sound if position.branch == current.id and position.seq <= limit]
+            if sound:
+                snapshot = await self._snapshot(current, max(sound))
+            limit = min(limit, current.at)
+            current = self._record.branches[current.parent] if current.parent is not None else None
+        replay = Replay(self._keeper, self._record, branch, snapshot)
+        await replay.go(at)
+        return replay
+
+    async def _snapshot(self, branch: Branch, seq: int) -> Snapshot | None:
+        return (await self._store.read(Read(self._record.id, snapshot_on=[Span(branch.id, seq, seq)]))).snapshot
+
+    def _compare_folds(self, made: Iterable[FoldRecord]) -> None:
+        for anew in made:
+            fold = self._folds.get(anew.key)
+            if fold is None or anew.key in self._tainted:
+                continue
+            if _plain(fold.shape) != _plain(anew.shape):
+                self._error("I5", f"does not stand where it should: {_difference(fold.shape, anew.shape)}", f"fold {anew.key}")
+            elif _plain(fold.sentences) != _plain(anew.sentences):
+                self._error("I5", "its text is not what its turns give", f"fold {anew.key}")
+
+    async def _compare_snapshot(self, branch: Branch, derived: Commit) -> bool:
+        assert derived.snapshot is not None
+        stored, where = (
+            await self._snapshot(branch, derived.snapshot.seq),
+            f"the snapshot at {derived.snapshot.seq} of branch {branch.name!r}",
+        )
+        assert stored is not None
+        named = [key for key in State.folds_named(stored.state) if key not in self._folds]
+        if named:
+            self._error("I7", f"names the fold {named[0]}, which does not exist", where)
+        same = _plain(stored.state) == _plain(derived.snapshot.state)
+        if not same:
+            self._error("I4", f"is not what the log adds up to: {_difference(stored.state, derived.snapshot.state)}", where)
+        return same and not named
+
+    # -- what seats remember ---------------------------------------------------------------------------------------------
+
+    async def _examine_memory(self, branch: Branch) -> None:
+        story = await self._keeper.story(self._record.key, branch=branch.name)
+        for seat in story.seats:
+            self._progress(f"what {seat.id} remembers on {branch.name}")
+            where = f"{seat.id!r} on branch {branch.name!r}"
+            heard = {turn.id: turn for turn in await story.turns(seat=seat.id)}
+            pinned = await _needed_for_pins(story, seat.id)
+            for budget in BUDGETS:
+                await self._examine_context(story, await story.context(seat.id, budget=budget + pinned), heard.keys(), where)
+            for turn in _sample(list(heard.values())):
+                await self._examine_recall(story, seat.id, turn, where)
+
+    async def _examine_context(self, story: Story, context: Context, heard: Set[str], where: str) -> None:
+        where = f"the context of {where} in {context.budget} tokens"
+        if context.tokens > context.budget or self._keeper.counter.count(context.text) > context.budget:
+            self._error("I2", f"has {context.tokens} tokens", where)
+        covered: Counter[str] = Counter()
+        for block in context.blocks:
+            for item in block.items:
+                sources = await self._sources(story, item) - self._gone
+                if not sources <= heard:
+                    self._error("I3", f"has something of a turn that was not heard: {min(sources - heard)}", where)
+                if block.stable:
+                    covered.update(sources)
+        twice = sorted(turn for turn, times in covered.items() if times > 1)
+        lost = sorted(heard - covered.keys())
+        if twice:
+            self._error("I1", f"has {len(twice)} turns twice, such as {twice[0]}", where)
+        if lost:
+            self._error("I1", f"has {len(lost)} turns neither raw nor in a fold, such as {lost[0]}", where)
+
+    async def _sources(self, story: Story, item: Item) -> set[str]:
+        """The ids of all turns behind an item: from the stored folds, or from the story where they are not stored yet."""
+        sources, waiting = set(item.sources), list(item.folds)
+        while waiting:
+            key = waiting.pop()
+            fold = self._folds.get(key)
+            if fold is None:
+                sources.update(await story.sources(key))
+            else:
+                sources.update(ref[2] for ref in fold.shape.get("refs", ()))
+                waiting += fold.shape.get("children", ())
+        return sources
+
+    async def _examine_recall(self, story: Story, seat: str, turn: Turn, where: str) -> None:
+        phrase = " ".join(turn.text.split()[:10])
+        if not ranking.terms(phrase):
+            return
+        hits = [hit.turn for hit in await story.recall(seat, phrase, limit=SAMPLES)]
+        crowded = len(hits) == SAMPLES and all(ranking.holds(hit.text, phrase) for hit in hits)
+        if all(hit.id != turn.id for hit in hits) and not crowded:
+            self._error("I1", f"turn {turn.seq} cannot be recalled by its own words", where)
+
+
+async def _needed_for_pins(story: Story, seat: str) -> int:
+    try:
+        await story.context(seat, budget=0)
+    except BudgetTooSmall as small:
+        return small.needed
+    return 0
+
+
+def _sample(turns: Sequence[Turn]) -> list[Turn]:
+    """Some turns from all over the story, the first and the last among them."""
+    last = len(turns) - 1
+    return [turns[at] for at in sorted({round(last * step / (SAMPLES - 1)) for step in range(SAMPLES)})] if turns else []
+
+
+def _plain(value: Any) -> str:
+    return json.dumps(value, sort_keys=True)
+
+
+def _difference(one: Mapping[str, Any], other: Mapping[str, Any]) -> str:
+    """Where two objects differ."""
+    return "in " + ", ".join(repr(name) for name in sorted({*one, *other}) if _plain(one.get(name)) != _plain(other.get(name)))

@@ -1,0 +1,83 @@
+"""How a budget is divided among the parts of a context. Data, to be replaced by your own.
+
+The stable parts (canon, story, recent) have shares that do not depend on what else there is to say, so that they stay put (I8). The
+volatile parts share what is left: each has a priority (who is served first), a floor (what is kept for it) and a share (what it may
+take at the most). What is pinned never drops silently.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from talekeeper.errors import InvalidInput
+
+
+def _check_shares(what: str, **shares: float) -> None:
+    for name, share in shares.items():
+        if not 0 <= share <= 1:
+            raise InvalidInput(f"{name} of {what} must be from 0 to 1, not {share!r}")
+
+
+def _check_heading(heading: str) -> None:
+    """Counts of lines add up only if each ends with a newline and begins with something to see, other than a slash."""
+    if not heading.endswith("\n") or heading[0].isspace() or heading[0] == "/":
+        raise InvalidInput(f"a heading must be a whole line that begins with something to see and ends with a newline, not {heading!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of a context. `share`: the most it may take of the budget. `floor`: what is kept for it before others take more.
+
+    `priority`: who is served first when room is short."""
+
+    name: str
+    heading: str
+    share: float = 1.0
+    floor: float = 0.0
+    priority: int = 0
+
+    def __post_init__(self) -> None:
+        _check_shares(self.name, share=self.share, floor=self.floor)
+        _check_heading(self.heading)
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """How a budget is divided. The stable parts are the shares of `canon` and `story`; `recent` takes the rest up to `fold_at`."""
+
+    canon: float = 0.15
+    story: float = 0.35
+    canon_heading: str = "## Canon\n"
+    story_heading: str = "## What You Remember\n"
+    story_heading_dm: str = "## Story So Far\n"
+    recent_heading: str = "## Recent Events\n"
+    volatile: tuple[Part, ...] = (
+        Part("pinned", "## Pinned\n", priority=9),
+        Part("facts", "## Facts\n", share=0.15, floor=0.04, priority=8),
+        Part("moments", "## Moments\n", share=0.10, floor=0.03, priority=7),
+        Part("scopes", "## Places And People\n", share=0.15, floor=0.03, priority=6),
+        Part("callbacks", "## Loose Ends\n", share=0.10, priority=4),
+        Part("recall", "## Recalled\n", share=1.0, floor=0.08, priority=5),
+        Part("knowledge", "## Player Knowledge\n", share=0.25, priority=3),
+    )
+
+    def __post_init__(self) -> None:
+        _check_shares("the recipe", canon=self.canon, story=self.story)
+        for heading in (self.canon_heading, self.story_heading, self.story_heading_dm, self.recent_heading):
+            _check_heading(heading)
+        names = [part.name for part in self.volatile]
+        if len(set(names)) < len(names):
+            raise InvalidInput("two parts of the recipe have the same name")
+
+
+DEFAULT_RECIPE = Recipe()
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """One entry of a volatile part: its text, the turns it comes from, its rank among its neighbours; `pinned` never drops silently."""
+
+    text: str
+    sources: tuple[str, ...] = ()
+    rank: float = 0.0
+    pinned: bool = False

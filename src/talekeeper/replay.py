@@ -1,0 +1,104 @@
+"""A branch of a story derived anew from its log, for those who examine or copy stories. Nothing is written.
+
+The engine itself does the work, on a store that shows the log up to some entry and one snapshot at most, and that keeps what the
+engine wants to store to itself. Whoever replays from snapshot to snapshot never holds more than what lies between two of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from talekeeper.folds import Node
+from talekeeper.hot import Hot, Shared, path_to
+from talekeeper.model import MemoryKey
+from talekeeper.ports import Branch, Commit, FoldRecord, Found, Head, Posting, Read, Snapshot, Span, Store, StoryRecord
+
+if TYPE_CHECKING:
+    from talekeeper.keeper import Keeper
+
+
+class Replay:
+    """One branch, derived anew behind a snapshot, or from the first entry on."""
+
+    def __init__(self, keeper: Keeper, record: StoryRecord, branch: Branch, start: Snapshot | None) -> None:
+        self._past = _Past(keeper.store, start)
+        self.hot = Hot(Shared(record.key, self._past, keeper.counter, record), branch.name)
+
+    async def go(self, to: int) -> Mapping[str, Node]:
+        """Goes on to that entry and returns the folds that were made on the way, with the texts that models wrote for them."""
+        before = set(self.hot.state.shelf.unsaved) if self.hot.ready else set()
+        self._past.limit = to
+        await self.hot.refresh()
+        return {key: node for key, node in self.hot.state.shelf.unsaved.items() if key not in before}
+
+    async def derive(self) -> Commit | None:
+        """What the engine would store here: folds, index rows, a snapshot. None where it would store nothing."""
+        self._past.written = None
+        await self.hot.checkpoint()
+        return self._past.written
+
+
+class _Past:
+    """A store as it was at an entry, without memory of what was derived, except for the snapshot to start from."""
+
+    def __init__(self, store: Store, start: Snapshot | None) -> None:
+        self._store = store
+        self._start = start
+        self._made: dict[str, FoldRecord] = {}
+        self.limit = 0
+        self.written: Commit | None = None
+
+    async def head(self, story: int, branch: int) -> Head:
+        head = await self._store.head(story, branch)
+        return head._replace(seq=min(head.seq, self.limit))
+
+    async def load(self, key: MemoryKey) -> StoryRecord | None:
+        return await self._store.load(key)
+
+    async def read(self, request: Read) -> Found:
+        """What the store has; folds that were made anew go before those that are stored."""
+        found = await self._store.read(replace(request, snapshot_on=()))
+        made = [self._made[key] for key in request.folds if key in self._made]
+        stored = [fold for fold in found.folds if fold.key not in self._made]
+        return replace(found, folds=[*made, *stored], snapshot=self._start if request.snapshot_on else None)
+
+    async def write(self, commit: Commit) -> int:
+        self.written = commit
+        self._made.update((fold.key, fold) for fold in commit.folds)
+        return commit.rev
+
+    async def search(self, story: int, terms: Sequence[str]) -> list[list[Posting]]:
+        return await self._store.search(story, terms)
+
+    async def create(self, key: MemoryKey, config: Mapping[str, Any]) -> StoryRecord:
+        raise NotImplementedError("the past cannot be changed")
+
+    async def keys(self, tenant_id: str | None = None) -> list[MemoryKey]:
+        return await self._store.keys(tenant_id)
+
+    async def delete(self, key: MemoryKey) -> bool:
+        raise NotImplementedError("the past cannot be changed")
+
+    async def close(self) -> None:
+        """The store goes on."""
+
+
+async def snapshot_before(store: Store, record: StoryRecord, branch: Branch, seq: int) -> Snapshot | None:
+    """The newest snapshot up to that entry, on the way that leads to the branch."""
+    path = path_to(record.branches, branch.id, seq)
+    on = [Span(number, first, min(last, seq)) for number, first, last in path.segments if first <= min(last, seq)]
+    return (await store.read(Read(record.id, snapshot_on=on))).snapshot
+
+
+async def snapshots_of(store: Store, story: int, branch: Branch, head: int) -> list[int]:
+    """The entries of a branch that have a snapshot, in order."""
+    found: list[int] = []
+    while head > branch.at:
+        snapshot = (await store.read(Read(story, snapshot_on=[Span(branch.id, branch.at + 1, head)]))).snapshot
+        if snapshot is None:
+            break
+        found.append(snapshot.seq)
+        head = snapshot.seq - 1
+    return found[::-1]

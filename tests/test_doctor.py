@@ -1,0 +1,202 @@
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+import talekeeper as tk
+from talekeeper.doctor import Finding, examine, examine_file
+from talekeeper.testing.models import MoodyModel
+
+KEY = tk.MemoryKey("local", "local", "main")
+SEATS = (tk.Seat("dm", role="dm", token_limit=900), tk.Seat("rogue", token_limit=400), tk.Seat("bard", token_limit=500))
+
+
+def open_keeper(path: str | Path, model: MoodyModel | None = None) -> tk.Keeper:
+    return tk.open(path, summarizer=model, counter=tk.Heuristic(), clock=lambda: 1.5, durable=False)
+
+
+async def tell(story: tk.Story, turns: int, tag: str) -> None:
+    audiences: tuple[list[str] | None, ...] = (None, None, ["rogue"], None, ["bard"])
+    for i in range(turns):
+        text = f"{tag}{i}: Captain Voss counts {i + 40} gold coins at gate {i % 7}, and promises Elena Swift the silver key."
+        await story.append("dm", text, heard_by=audiences[i % 5], id=f"{tag}-{i}" if i % 10 == 3 else None)
+
+
+async def make(path: Path) -> None:
+    """A story with branches, edits, pins, overrides, texts of a model and a forgotten turn."""
+    async with open_keeper(path, MoodyModel()) as keeper:
+        story = await keeper.story(KEY, seats=SEATS)
+        await story.note("The Ash Crown burns liars.")
+        await tell(story, 90, "a")
+        await story.settle()
+        await story.edit(12, "The coins were false, every one of them.")
+        await story.pin(15)
+        fork = await story.fork(at=80, name="what if")
+        await tell(fork, 60, "b")
+        await fork.settle()
+        folds = await story.folds("rogue")
+        await story.override(folds[0].id, "By hand: nobody trusted anybody.")
+        await story.forget(30)
+        await tell(story, 60, "c")
+        await story.settle()
+        await story.rewind(120)
+        await tell(story, 5, "d")
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    import asyncio
+
+    path = tmp_path_factory.mktemp("doctor") / "sound.db"
+    asyncio.run(make(path))
+    return path
+
+
+@pytest.fixture
+def file(sound: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copy(sound, tmp_path / "story.db"))
+
+
+async def findings(path: Path) -> list[Finding]:
+    async with open_keeper(path) as keeper:
+        return await examine(keeper, KEY)
+
+
+async def test_a_sound_story_has_no_findings(file: Path) -> None:
+    assert examine_file(file) == []
+    assert await findings(file) == []
+
+
+async def test_a_story_in_memory_can_be_examined_while_it_is_told() -> None:
+    async with open_keeper(":memory:") as keeper:
+        story = await keeper.story(KEY, seats=SEATS)
+        assert await examine(keeper, KEY) == []
+        steps: list[str] = []
+        await tell(story, 40, "a")
+        assert await examine(keeper, KEY, steps.append) == []
+        assert len(steps) > 5
+
+
+async def test_examining_changes_nothing(file: Path) -> None:
+    async with open_keeper(file) as keeper:
+        record = await keeper.store.load(KEY)
+        await examine(keeper, KEY)
+        assert await keeper.store.load(KEY) == record
+
+
+async def test_a_story_that_is_not_there_cannot_be_examined(file: Path) -> None:
+    async with open_keeper(file) as keeper:
+        with pytest.raises(tk.UnknownStory):
+            await examine(keeper, tk.MemoryKey("no", "such", "story"))
+
+
+def run(statement: str, *values: object) -> Callable[[sqlite3.Connection], None]:
+    return lambda db: [db.execute(statement, values)] and None  # type: ignore[func-returns-value]
+
+
+def rewrite(table: str, column: str, change: Callable[[str], str], where: str = "1") -> Callable[[sqlite3.Connection], None]:
+    """Changes one value of the first row that is found."""
+
+    def damage(db: sqlite3.Connection) -> None:
+        keys = {"folds": "key", "snapshots": "seq", "channels": "id", "texts": "key", "branches": "id", "stories": "id", "turns": "pos"}[table]
+        key, value = db.execute(f"SELECT {keys}, {column} FROM {table} WHERE {where} ORDER BY {keys} LIMIT 1").fetchone()
+        db.execute(f"UPDATE {table} SET {column} = ? WHERE {keys} = ?", (change(value), key))
+
+    return damage
+
+
+def in_json(**fields: object) -> Callable[[str], str]:
+    return lambda text: json.dumps({**json.loads(text), **fields})
+
+
+AT = "(pos & 16777215)"  # an entry's number on its branch
+ON = "(pos >> 24 & 262143)"  # its branch
+LEAF = "key IN (SELECT key FROM folds WHERE json_extract(shape, '$.level') = 0 AND json_extract(shape, '$.last') < 25)"
+PARENT = "json_extract(shape, '$.level') = 1"
+
+DAMAGE: dict[str, tuple[Callable[[sqlite3.Connection], None], str, str]] = {
+    "an entry gone": (run(f"DELETE FROM turns WHERE {AT} = 40 AND {ON} = 1"), "I1", "1 entries before it are gone from the log"),
+    "the first entry gone": (run(f"DELETE FROM turns WHERE {AT} = 1 AND {ON} = 1"), "I1", "gone from the log"),
+    "a text gone": (run(f"UPDATE turns SET text = '' WHERE {AT} = 41 AND {ON} = 1"), "I1", "has lost its text"),
+    "a text changed": (
+        run(f"UPDATE turns SET text = 'Something else altogether happened to Lord Harrow.' WHERE {AT} = 5 AND {ON} = 1"),
+        "I5",
+        "its text is not what its turns give",
+    ),
+    "a channel gone": (run("DELETE FROM channels WHERE id = 2"), "I3", "there is no such channel"),
+    "a seat in no list": (rewrite("channels", "hearers", lambda text: '["dm","spy"]'), "I3", "is heard by 'spy', and there is no such seat"),
+    "a stranger speaks": (run(f"UPDATE turns SET speaker = 'spy' WHERE {AT} = 7"), "I3", "is spoken by 'spy'"),
+    "an unknown kind": (run(f"UPDATE turns SET kind = 'sung' WHERE {AT} = 7"), "I1", "unknown kind 'sung'"),
+    "an edit without a target": (run("UPDATE turns SET extra = NULL WHERE kind = 'edit'"), "I1", "has no target"),
+    "an id that leads nowhere": (run("DELETE FROM ids WHERE id = 'a-13'"), "I1", "cannot be found by its id 'a-13'"),
+    "a branch without a parent": (run("UPDATE branches SET parent = 77 WHERE name = 'what if'"), "I4", "its parent, number 77, does not exist"),
+    "a branch beyond its parent": (run("UPDATE branches SET at = 9999 WHERE name = 'what if'"), "I4", "which the parent never reached"),
+    "two branches of one name": (run("UPDATE branches SET name = 'main'"), "I4", "branches have this name"),
+    "settings that make no sense": (rewrite("stories", "config", in_json(seats=[{"id": "dm"}])), "I4", "settings cannot be understood"),
+    "a fold with other words": (
+        rewrite("folds", "sentences", lambda text: json.dumps([["They all lived happily.", []]]), LEAF),
+        "I5",
+        "its text is not what its turns give",
+    ),
+    "a fold in another place": (rewrite("folds", "shape", in_json(location="moon"), LEAF), "I5", "does not stand where it should: in 'location'"),
+    "a fold gone": (run(f"DELETE FROM folds WHERE {LEAF}"), "I7", "which does not exist"),
+    "a fold of nothing": (rewrite("folds", "shape", in_json(children=["nothing"]), PARENT), "I7", "is made of fold nothing"),
+    "a snapshot that counts wrong": (rewrite("snapshots", "state", in_json(turns=7)), "I4", "is not what the log adds up to: in 'turns'"),
+    "a snapshot that forgot who is where": (rewrite("snapshots", "state", in_json(presence={"bard": "moon"})), "I4", "in 'presence'"),
+    "a text of the future": (run("UPDATE texts SET born = 9999 WHERE rowid_of = 1"), "I4", "was born at entry 9999"),
+    "an index without words": (run("INSERT INTO words (words) VALUES ('delete-all')"), "I1", "cannot be recalled by its own words"),
+    "an import without an end": (rewrite("stories", "config", in_json(importing="x")), "I1", "an import was never finished"),
+}
+DAMAGE["a text of the future"] = (
+    lambda db: [db.execute("UPDATE texts SET born = 9999 WHERE key = (SELECT min(key) FROM texts)")] and None,  # type: ignore[func-returns-value]
+    "I4",
+    "was born at entry 9999",
+)
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+async def test_damage_is_found(damage: str, file: Path) -> None:
+    harm, code, message = DAMAGE[damage]
+    with closing(sqlite3.connect(file)) as db, db:
+        harm(db)
+    found = await findings(file)
+    assert any(finding.code == code and message in finding.message for finding in found), found
+    assert len({(finding.message, finding.where) for finding in found}) == len(found)
+
+
+async def test_damage_to_one_story_is_not_seen_in_another(file: Path) -> None:
+    async with open_keeper(file) as keeper:
+        other = await keeper.story(tk.MemoryKey("local", "local", "other"), seats=SEATS)
+        await tell(other, 40, "o")
+        await other.settle()
+    with closing(sqlite3.connect(file)) as db, db:
+        db.execute(f"DELETE FROM turns WHERE {AT} = 40 AND {ON} = 1 AND pos < 2 << 42")
+    async with open_keeper(file) as keeper:
+        assert await examine(keeper, KEY)
+        assert await examine(keeper, other.key) == []
+
+
+def test_a_file_with_a_broken_page_is_found(file: Path) -> None:
+    size = file.stat().st_size
+    with file.open("r+b") as raw:
+        for page in range(4, size // 4096, 3):
+            raw.seek(page * 4096)
+            raw.write(b"\xff" * 64)
+    assert {finding.code for finding in examine_file(file)} == {"file"}
+
+
+def test_a_file_that_is_no_database_is_found(tmp_path: Path) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_text("dear diary, " * 1000)
+    assert "no story file at all" in examine_file(path)[0].message
+
+
+def test_a_file_that_is_not_there_is_not_made(tmp_path: Path) -> None:
+    assert "cannot be read" in examine_file(tmp_path / "none.db")[0].message
+    assert list(tmp_path.iterdir()) == []
