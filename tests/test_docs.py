@@ -1,10 +1,10 @@
 """The documentation is true: its code runs, what it shows is what comes out, its links lead somewhere, and it names every public thing.
 
-    ```python           runs, in the order of the page, in one namespace, in an empty directory; `await` may stand at the top level
-    ```python no-run    does not run, but must be valid Python; for what needs a network
-    ```text output      what the block before it printed; "…" stands for anything. With TALEKEEPER_REFRESH_DOCS=1 in the environment,
-                        blocks that no longer fit and have no "…" are written anew instead
-    <!-- run -->        the console block that follows runs as well; lines below a command are what it prints
+```python           runs, in the order of the page, in one namespace, in an empty directory; `await` may stand at the top level
+```python no-run    does not run, but must be valid Python; for what needs a network
+```text output      what the block before it printed; "…" stands for anything. With TALEKEEPER_REFRESH_DOCS=1 in the environment,
+                    blocks that no longer fit and have no "…" are written anew instead
+<!-- run -->        the console block that follows runs as well; lines below a command are what it prints
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ async def run_command(command: str) -> str:
 
     name, *args = shlex.split(command)
     assert name == "talekeeper", f"only talekeeper can be run from the docs, not {name!r}"
-    done = await asyncio.to_thread(CliRunner().invoke, main, args)
+    done = await asyncio.to_thread(CliRunner(env={"COLUMNS": "100", "NO_COLOR": "1"}).invoke, main, args)
     assert done.exit_code == 0, f"$ {command}\n{done.output}"
     return done.output
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from talekeeper.story import Story
 
 BUDGETS = (128, 1000, 8000)
-SAMPLES = 24
+SAMPLES = 12
 PAGE = 512
 
 Progress: TypeAlias = Callable[[str], None]
@@ -95,7 +95,9 @@ class _Examination:
         self._sound: set[Position] = set()  # where snapshots are that were found to be right
 
     def _error(self, code: str, message: str, where: str) -> None:
-        self.findings.append(Finding("error", code, message, where))
+        finding = Finding("error", code, message, where)
+        if finding not in self.findings:
+            self.findings.append(finding)
 
     async def run(self) -> None:
         self._progress("seats, branches and channels")

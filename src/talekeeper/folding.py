@@ -191,7 +191,10 @@ class Folder:
                 if hot.path.head <= hot.path.base:
                     return  # rewound meanwhile
                 text = TextRecord(node.key, hot.path.branch, hot.state.seq, sentences)
-                commit = Commit(story=hot.shared.record.id, rev=hot.shared.record.rev, touch=True, texts=[text], spending=_sum(spent))
+                commit = Commit(
+                    story=hot.shared.record.id, rev=hot.shared.record.rev, touch=True, heads={text.branch: text.born}, texts=[text],
+                    spending=_sum(spent),
+                )  # fmt: skip
                 try:
                     rev = await hot.shared.store.write(commit)
                 except Conflict:

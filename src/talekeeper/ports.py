@@ -190,7 +190,7 @@ class Commit:
     """One atomic write to one story: all of it, or nothing.
 
     `rev` is the revision the writer last saw. The write raises `Conflict` when the story has another by now, when an entry's place is
-    taken or is not right behind its branch's head, when an entry's id is taken, and when a text is not born at its branch's head.
+    taken or is not right behind its branch's head, when an entry's id is taken, and when a branch in `heads` has another head.
     `touch` makes a new revision. Branches come before entries: a commit may fill a branch that it makes.
     `erase` comes first. Folds, snapshots and index rows are cached by key: writing one that is there already changes nothing. A text
     is written once per (key, branch): the second writer's is dropped.
@@ -200,6 +200,7 @@ class Commit:
     rev: int
     touch: bool = False
     entries: Sequence[Entry] = ()
+    heads: Mapping[int, int] = field(default_factory=dict)
     channels: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
     branches: Sequence[Branch] = ()
     config: Mapping[str, Any] | None = None

@@ -74,9 +74,8 @@ def commits(draw: st.DrawFn) -> Callable[[StoryRecord, dict[int, int]], Commit]:
         for number, beside, text, own, extra in aims:
             heads[number] = heads.get(number, 0) + 1
             entries.append(turn(number, heads[number] + beside, text, id=own, extra=extra or None))
-        gone = (
-            None if erase is None else replace(erase, entries=[turn(at.branch, at.seq, "gone", extra=extra or None) for at, extra in left])
-        )
+        leftovers = [turn(at.branch, at.seq, "gone", extra=extra or None) for at, extra in left]
+        gone = None if erase is None else replace(erase, entries=leftovers)
         branches = [Branch(*each) for each in branch]
         return Commit(story.id, story.rev + stale, entries=entries, branches=branches, erase=gone, **rest)
 
@@ -140,14 +139,14 @@ async def agree(script: list[Any], path: Path) -> None:
         await sqlite.close()
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(st.lists(steps, min_size=1, max_size=10))
 def test_all_stores_agree(script: list[Any]) -> None:
     with tempfile.TemporaryDirectory() as directory:
         asyncio.run(agree(script, Path(directory) / "saga.db"))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.lists(terms, min_size=1, max_size=6), st.lists(st.lists(spans, max_size=2), max_size=3), some(places, 4))
 def test_all_stores_find_the_same(indexed: list[list[str]], paths: list[list[Span]], positions: list[Position]) -> None:
     async def ask(store: Store) -> list[Any]:

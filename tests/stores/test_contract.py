@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
-pytest.register_assert_rewrite("talekeeper.testing.stores")
-
-from talekeeper.ports import Store  # noqa: E402
-from talekeeper.stores import InMemoryStore, SqliteStore  # noqa: E402
-from talekeeper.testing.stores import StoreContract  # noqa: E402
+from talekeeper.ports import Store
+from talekeeper.stores import InMemoryStore, SqliteStore
+from talekeeper.testing.stores import StoreContract
 
 
 class TestInMemoryStore(StoreContract):

@@ -251,7 +251,10 @@ def words_or_stdin(words: Iterable[str], what: str = "text") -> str:
         return " ".join(given)
     if sys.stdin.isatty():
         click.echo(f"reading the {what} from here; end it with Ctrl-D", err=True)
-    return sys.stdin.read().strip()
+    try:
+        return sys.stdin.read().strip()
+    except UnicodeDecodeError as exc:
+        raise click.ClickException(f"standard input is not UTF-8 text: {exc.reason} at byte {exc.start}") from exc
 
 
 def confirm(question: str, yes: bool) -> None:

@@ -70,9 +70,9 @@ def _diagnosis(keys: Sequence[MemoryKey], findings: Sequence[Finding]) -> Iterat
 
 
 @command(main, "export", KEEPING)
-@click.argument("file", required=False, type=click.Path(path_type=Path), metavar="[FILE]")
+@click.argument("target", required=False, type=click.Path(path_type=Path), metavar="[FILE]")
 @click.option("--force", is_flag=True, help="Write over a file that is there.")
-async def export(desk: Desk, file: Path | None, force: bool) -> None:
+async def export(desk: Desk, target: Path | None, force: bool) -> None:
     """Write a story as lines of JSON, losing nothing.
 
     Without FILE it goes to standard output.
@@ -83,14 +83,14 @@ async def export(desk: Desk, file: Path | None, force: bool) -> None:
     """
     from talekeeper.formats import export_story
 
-    if file is None and desk.json:
+    if target is None and desk.json:
         raise click.UsageError("--json needs a FILE to export to: standard output cannot have both")
     async with desk.keeper() as keeper:
         await desk.check_story(keeper)
-        with Status() as status, _new_file(file, force) as out:
+        with Status() as status, _new_file(target, force) as out:
             written = await _pour(export_story(keeper, desk.key), out, status)
-    if file is not None:
-        desk.show({"file": str(file), "lines": written}, lambda: [f"{count(written, 'line')} written to {safe(str(file))!r}"])
+    if target is not None:
+        desk.show({"file": str(target), "lines": written}, lambda: [f"{count(written, 'line')} written to {safe(str(target))!r}"])
 
 
 async def _pour(lines: AsyncIterator[str], out: IO[str], status: Status) -> int:
@@ -121,8 +121,8 @@ def _new_file(path: Path | None, force: bool) -> Iterator[IO[str]]:
 
 
 @command(main, "import", KEEPING)
-@click.argument("file", type=click.Path(path_type=Path, allow_dash=True))
-async def import_(desk: Desk, file: Path) -> None:
+@click.argument("source", type=click.Path(path_type=Path, allow_dash=True), metavar="FILE")
+async def import_(desk: Desk, source: Path) -> None:
     """Read a story that was exported. The story file is made if it is not there.
 
     The story gets the key that it had, unless --story, --tenant or --user name another. All of it is read, or nothing.
@@ -133,7 +133,7 @@ async def import_(desk: Desk, file: Path) -> None:
     """
     from talekeeper.formats import import_story
 
-    with Status() as status, click.open_file(str(file), encoding="utf-8") as lines:
+    with Status() as status, click.open_file(str(source), encoding="utf-8") as lines:
         async with desk.keeper(make=True) as keeper:
             wanted = desk.key if desk.chosen & {"story", "tenant", "user"} else None
             key = await import_story(keeper, lines, key=wanted, progress=status)
@@ -146,9 +146,9 @@ async def import_(desk: Desk, file: Path) -> None:
 
 
 @command(main, "demo", KEEPING)
-@click.argument("file", required=False, type=click.Path(path_type=Path), metavar="[FILE]")
+@click.argument("target", required=False, type=click.Path(path_type=Path), metavar="[FILE]")
 @click.option("--fast", is_flag=True, help="Do not pause.")
-async def demo(desk: Desk, file: Path | None, fast: bool) -> None:
+async def demo(desk: Desk, target: Path | None, fast: bool) -> None:
     """Tell a short story, and show what each who heard it remembers.
 
     With FILE the story is kept there, to look at with the other commands.
@@ -160,7 +160,7 @@ async def demo(desk: Desk, file: Path | None, fast: bool) -> None:
     """
     from talekeeper.demo import play
 
-    told = await play(file, pause=not fast and not desk.json and sys.stdout.isatty(), quiet=desk.json)
+    told = await play(target, pause=not fast and not desk.json and sys.stdout.isatty(), quiet=desk.json)
     if desk.json:
         desk.show(told, lambda: ())
 

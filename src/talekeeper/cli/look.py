@@ -87,10 +87,10 @@ async def branches(desk: Desk) -> None:
     """
     async with desk.open() as story:
         found = await story.branches()
-        desk.show(found, lambda: _branch_tree(found, None, ""))
+        desk.show(found, lambda: branch_lines(found))
 
 
-def _branch_tree(found: Sequence[BranchInfo], parent: str | None, stem: str) -> Iterator[str]:
+def branch_lines(found: Sequence[BranchInfo], parent: str | None = None, stem: str = "") -> Iterator[str]:
     """Every branch below the one it left, with the number of its last common entry."""
     below = [branch for branch in found if branch.parent == parent]
     for at, branch in enumerate(below):
@@ -99,7 +99,7 @@ def _branch_tree(found: Sequence[BranchInfo], parent: str | None, stem: str) -> 
         name = bold(safe(branch.name)) if branch.current else safe(branch.name)
         told = f"entries {branch.forked_at + 1:,} to {branch.head:,}" if branch.head > branch.forked_at else f"at entry {branch.head:,}"
         yield f"{stem}{joint}{name}  {dim(told)}{'  *' if branch.current else ''}"
-        yield from _branch_tree(found, branch.name, stem if parent is None else stem + ("   " if last else "│  "))
+        yield from branch_lines(found, branch.name, stem if parent is None else stem + ("   " if last else "│  "))
 
 
 # -- the log -----------------------------------------------------------------------------------------------------------
@@ -181,7 +181,7 @@ def why_lines(found: Context, turns: Mapping[str, int], room: int | None = None)
     ]  # fmt: skip
     out = [f"{bold(safe(found.seat))}  {used} ({share}%), counted by {safe(found.counter)}", bar(sizes, found.budget, room), ""]
     out += table(rows, ["  block", "tokens", "share", "items", "turns", "made of"], "lrrrr")
-    out += ["", dim(f"stable: the first {found.stable_tokens:,} tokens stay as they are while the story goes on; caches like that")]
+    out += ["", dim(f"stable: the first {found.stable_tokens:,} tokens stay as they are while the story goes on")]
     if found.left_out:
         out += ["", bold("left out")]
         left = [
@@ -225,13 +225,14 @@ async def recall(desk: Desk, seat: str, query: tuple[str, ...], limit: int) -> N
     desk.show(hits, lambda: hit_lines(hits) or [f"{safe(seat)} heard nothing of that"])
 
 
-def hit_lines(hits: Sequence[Recollection]) -> list[str]:
+def hit_lines(hits: Sequence[Recollection], room: int | None = None) -> list[str]:
     """Turns with what they scored, best first. A phrase that was found word for word says so."""
     lines = []
     for hit in hits:
         exact = hit.score >= PHRASE
         score = colour(f"{'exact' if exact else f'{hit.score:.1f}':>6}", 1 if exact else 0)
-        lines.append(hang(f"{score}  {dim(f'{hit.turn.seq:>5}')}  ", f"{hit.turn.voice or '*'}: {hit.turn.text}", 15))
+        who = hit.turn.voice if hit.turn.kind in ("said", "whisper", "thought") else hit.turn.kind
+        lines.append(hang(f"{score}  {dim(f'{hit.turn.seq:>5}')}  ", f"{who}: {hit.turn.text}", 15, room))
     return lines
 
 

@@ -91,10 +91,11 @@ def pad(text: str, room: int) -> str:
     return text + " " * max(0, room - width(text))
 
 
-def hang(head: str, text: str, indent: int, *, wrapped: bool | None = None) -> str:
+def hang(head: str, text: str, indent: int, room: int | None = None) -> str:
     """A paragraph behind a head of `indent` columns. Wrapped on a terminal only, so that other programs see whole lines."""
-    room = columns() - indent if (sys.stdout.isatty() if wrapped is None else wrapped) else 1 << 30
-    lines = wrap(safe(text), max(20, room))
+    if room is None:
+        room = columns() if sys.stdout.isatty() else 1 << 30
+    lines = wrap(safe(text), max(20, room - indent))
     return "\n".join([pad(head, indent) + lines[0], *(" " * indent + line for line in lines[1:])]).rstrip()
 
 

@@ -58,6 +58,9 @@ class _Shelf:
             raise Conflict(f"story {commit.story} is at revision {self.record.rev}, not {commit.rev}: read again, then retry")
         heads = {branch.id: branch.at for branch in commit.branches}
         heads |= {branch: self.head(branch) for branch in self.record.branches}
+        for number, seq in commit.heads.items():
+            if heads.get(number) != seq:
+                raise Conflict(f"branch {number} of story {commit.story} is at {heads.get(number)}, not {seq}: read again, then retry")
         for entry in commit.entries:
             if entry.branch not in heads:
                 raise UnknownBranch(f"story {commit.story} has no branch number {entry.branch}")

@@ -198,6 +198,16 @@ class StoreContract:
         assert await store.head(story.id, 1) == Head(story.rev, 0)
         assert await log(store, story) == []
 
+    async def test_a_writer_who_expects_another_head_conflicts_and_leaves_nothing(self, store: Store) -> None:
+        story = await store.create(KEY, CONFIG)
+        await store.write(Commit(story.id, story.rev, entries=[entry(1), entry(2)]))
+        for heads in ({1: 1}, {1: 3}, {7: 2}):
+            with pytest.raises(Conflict):
+                await store.write(Commit(story.id, story.rev, heads=heads, texts=[text_of("a")]))
+        assert (await store.read(Read(story.id, folds=["a"]))).texts == []
+        await store.write(Commit(story.id, story.rev, heads={1: 2}, texts=[text_of("a")]))
+        assert (await store.read(Read(story.id, folds=["a"]))).texts == [text_of("a")]
+
     async def test_a_place_is_taken_once(self, store: Store) -> None:
         story = await store.create(KEY, CONFIG)
         await store.write(Commit(story.id, story.rev, entries=[entry(1, "first")]))

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from talekeeper.errors import Conflict, StoreError, UnknownBranch, UnknownStory
 from talekeeper.model import MemoryKey
-from talekeeper.ports import Branch, Commit, Entry, Erase, Position, Spending, StoryRecord
+from talekeeper.ports import Branch, Commit, Entry, Erase, Head, Position, Spending, StoryRecord
 from talekeeper.stores.sqlite.file import SQL, statements
 from talekeeper.stores.sqlite.reads import read_head, read_rev, read_story
 from talekeeper.stores.sqlite.rows import (
@@ -87,7 +87,7 @@ class Ledger:
         if rev != work.rev:
             raise Conflict(f"story {story} is at revision {rev}, not {work.rev}: read again, then retry")
         if (
-            work.touch or work.channels or work.branches or work.folds or work.texts or work.index or work.snapshot is not None
+            work.touch or work.heads or work.channels or work.branches or work.folds or work.texts or work.index or work.snapshot is not None
             or work.erase is not None or work.spending is not None or work.config is not None or work.health is not None
         ):  # fmt: skip
             return self._apply_whole(work)
@@ -126,6 +126,12 @@ class Ledger:
             self._rows.clear()
         self._plain = 0
 
+    def known_head(self, story: int, branch: int) -> Head | None:
+        """The story's revision and the branch's head as they are on disk, if both are known without looking there."""
+        self.look()
+        rev, head = self._revs.get(story), self._heads.get(story << BRANCH_BITS | branch)
+        return None if rev is None or head is None else Head(rev, head)
+
     def _rev(self, story: int) -> int:
         rev = read_rev(self.db, story)
         if rev is None:
@@ -153,6 +159,10 @@ class Ledger:
             key = story << BRANCH_BITS | branch.id
             head = self._head(story, branch.id, key)
             heads[key] = branch.at if head is None else head
+        for number, seq in commit.heads.items():
+            head = self._head(story, number, story << BRANCH_BITS | number)
+            if head != seq:
+                raise Conflict(f"branch {number} of story {story} is at {head}, not {seq}: read again, then retry")
         for entry in commit.entries:
             number, seq = entry[0], entry[1]
             key = story << BRANCH_BITS | number

@@ -91,6 +91,8 @@ class SqliteStore:
     async def head(self, story: int, branch: int) -> Head:
         if self._closing is not None:
             raise _closed(self._file)
+        if self._writer is not None and (head := self._writer.head(story, branch)) is not None:
+            return head
         try:
             return reads.read_head(self._near, story, branch)
         except sqlite3.Error:

@@ -20,7 +20,7 @@ from threading import Lock, Thread
 from typing import Any
 
 from talekeeper.errors import TalekeeperError
-from talekeeper.ports import Commit
+from talekeeper.ports import Commit, Head
 from talekeeper.stores.sqlite.file import StoreFile, is_busy, patiently
 from talekeeper.stores.sqlite.ledger import Erased, Ledger, Work
 from talekeeper.stores.sqlite.upkeep import Upkeep
@@ -56,6 +56,17 @@ class Writer:
         if len(jobs) > 1 or self._under_way or not self._write_here(jobs):
             self._under_way += len(jobs)
             self._queue.put(jobs)
+
+    def head(self, story: int, branch: int) -> Head | None:
+        """The head from what the writer remembers, which costs next to nothing; None where it does not know or is at work."""
+        if not self._lock.acquire(blocking=False):
+            return None
+        try:
+            return self._ledger.known_head(story, branch)
+        except sqlite3.Error:
+            return None
+        finally:
+            self._lock.release()
 
     def close(self) -> None:
         """Finishes what was accepted. Blocks."""

@@ -1,0 +1,603 @@
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+from click.testing import CliRunner, Result
+
+from talekeeper.cli import main
+
+DOCS = Path(__file__).parent.parent / "docs" / "cli.md"
+
+
+def commands(group: click.Group = main, path: str = "") -> Iterator[tuple[str, click.Command]]:
+    for name, command in group.commands.items():
+        if isinstance(command, click.Group):
+            yield from commands(command, f"{path}{name} ")
+        else:
+            yield f"{path}{name}", command
+
+
+COMMANDS = dict(commands())
+
+
+def run(*args: str, stdin: str | None = None, ok: bool = True) -> Result:
+    result = CliRunner().invoke(main, list(args), input=stdin, prog_name="talekeeper", catch_exceptions=False)
+    if ok:
+        assert result.exit_code == 0, result.output
+    return result
+
+
+def data(*args: str, stdin: str | None = None) -> Any:
+    """What a command says with --json: one value on stdout, and nothing on stderr."""
+    result = run(*args, "--json", stdin=stdin)
+    assert result.stderr == ""
+    return json.loads(result.stdout)
+
+
+def error(*args: str, code: int = 1, stdin: str | None = None) -> str:
+    """The one line that a command fails with."""
+    result = run(*args, stdin=stdin, ok=False)
+    assert (result.exit_code, result.stdout) == (code, ""), result.output
+    lines = result.stderr.splitlines()
+    assert len(lines) == 1, result.stderr
+    assert lines[0].startswith("error: "), result.stderr
+    return lines[0].removeprefix("error: ")
+
+
+@pytest.fixture(autouse=True)
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Every test works in a directory of its own, with nothing in the environment."""
+    for name in [name for name in os.environ if name.startswith("TALEKEEPER_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A story file with a few turns, a branch and another story in it."""
+    path = tmp_path_factory.mktemp("cli") / "talekeeper.db"
+    where = ("--file", str(path))
+    run("init", "--seat", "dm:dm", "--seat", "rogue:pc:300", "--seat", "bard:pc:4000", *where)
+    run("init", "--story", "old-campaign", *where)
+    run("append", "dm", "The innkeeper slides you a key.", "--heard-by", "rogue", "--at", "tavern", *where)
+    run("append", "rogue", "I promise to bring it back.", "--id", "promise", *where)
+    for number in range(30):
+        run("append", "dm", f"Mile {number}: the road to Harrow bends north, and Captain Voss counts {number + 3} lamps.", *where)
+    run("fork", "side", "--at", "5", *where)
+    run("fold", *where)
+    return path
+
+
+@pytest.fixture
+def story(told: Path, desk: Path) -> Path:
+    return Path(shutil.copy(told, desk / "talekeeper.db"))
+
+
+# -- every command -----------------------------------------------------------------------------------------------------
+
+
+def test_init_makes_a_story_with_a_dm_and_a_hero(desk: Path) -> None:
+    made = data("init")
+    assert [(seat["id"], seat["role"]) for seat in made["seats"]] == [("dm", "dm"), ("hero", "pc")]
+    assert made["made"]
+    assert (desk / "talekeeper.db").exists()
+
+
+def test_init_takes_seats_with_roles_and_limits() -> None:
+    seats = data("init", "--seat", "dm:dm", "--seat", "rogue", "--seat", "smith:npc:500")["seats"]
+    assert [(seat["id"], seat["role"], seat["token_limit"]) for seat in seats] == [("dm", "dm", 8000), ("rogue", "pc", 8000), ("smith", "npc", 500)]
+
+
+def test_init_lets_seats_join_a_story_that_is_there(story: Path) -> None:
+    joined = data("init", "--seat", "smith:npc")
+    assert not joined["made"]
+    assert [seat["id"] for seat in joined["seats"]] == ["dm", "rogue", "bard", "smith"]
+    assert "found the story 'main'" in run("init").stdout
+    assert len(data("seats")) == 4
+
+
+def test_stories_lists_what_is_in_the_file(story: Path) -> None:
+    rows = data("stories")
+    assert [(row["tenant"], row["user"], row["story"], row["seats"]) for row in rows] == [
+        ("local", "local", "main", 3),
+        ("local", "local", "old-campaign", 2),
+    ]
+    assert rows[0]["entries"] == 32
+    assert "old-campaign" in run("stories").stdout
+
+
+def test_append_says_what_was_appended(story: Path) -> None:
+    turn = data("append", "dm", "A", "bell", "tolls.", "--heard-by", "rogue,bard", "--when", "dusk", "--voice", "Maud", "--mentions", "bell")
+    assert (turn["text"], turn["voice"], turn["when"], turn["mentions"]) == ("A bell tolls.", "Maud", "dusk", ["bell"])
+    assert turn["audience"] == ["bard", "dm", "rogue"]
+    assert "A bell tolls." in run("log", "--limit", "1", "--newest").stdout
+
+
+@pytest.mark.parametrize("words", [[], ["-"]])
+def test_append_reads_standard_input(story: Path, words: list[str]) -> None:
+    assert data("append", "dm", *words, stdin="Two lines\nof one turn.\n")["text"] == "Two lines\nof one turn."
+
+
+def test_append_with_an_id_is_done_once(story: Path) -> None:
+    again = data("append", "rogue", "I promise to bring it back.", "--id", "promise")
+    assert again["seq"] == 2
+    assert "belongs to a different turn" in error("append", "rogue", "Something else.", "--id", "promise")
+
+
+def test_the_world_itself_can_speak(story: Path) -> None:
+    assert data("append", "", "Far away, a bell tolls.", "--kind", "event")["kind"] == "event"
+
+
+def test_note_enter_leave_and_session(story: Path) -> None:
+    assert data("note", "The crown burns liars.", "--heard-by", "dm")["audience"] == ["dm"]
+    assert data("enter", "rogue", "tavern")["location"] == "tavern"
+    assert [seat["where"] for seat in data("seats")] == [None, "tavern", None]
+    assert data("leave", "rogue", "--text", "Gone.")["text"] == "Gone."
+    assert "(gone)" in run("seats").stdout
+    assert data("session", "The", "road", "north")["text"] == "The road north"
+    assert "── The road north ──" in run("log", "--newest", "--limit", "1").stdout
+
+
+def test_log_shows_what_a_seat_heard(story: Path) -> None:
+    assert len(data("log")) == 32
+    assert [turn["seq"] for turn in data("log", "--after", "3", "--limit", "2")] == [4, 5]
+    assert [turn["seq"] for turn in data("log", "--newest", "--limit", "2")] == [31, 32]
+    assert "key" not in run("log", "--seat", "bard").stdout
+    assert "heard by dm, rogue; at tavern" in run("log", "--seat", "rogue").stdout
+    run("pin", "2")
+    assert [turn["kind"] for turn in data("log", "--kinds", "pin,edit")] == ["pin"]
+
+
+def test_context_is_what_goes_into_the_prompt(story: Path) -> None:
+    context = data("context", "rogue", "--budget", "300", "--query", "Who gave me the key?")
+    assert context["tokens"] <= context["budget"] == 300
+    assert run("context", "rogue", "--budget", "300", "--query", "Who gave me the key?").stdout == context["text"]
+    assert "The innkeeper slides you a key." in context["text"]
+
+
+def test_context_why_accounts_for_every_token(story: Path) -> None:
+    context = data("context", "rogue", "--budget", "300", "--query", "the promise", "--why")
+    table = run("context", "rogue", "--budget", "300", "--query", "the promise", "--why").stdout
+    assert f"{context['tokens']} of 300 tokens" in table
+    for block in context["blocks"]:
+        assert re.search(rf"{block['name']}\s+{block['tokens']}\s", table), table
+    assert sum(block["tokens"] for block in context["blocks"]) == context["tokens"]
+    assert "folded: told shorter, nothing lost" in table
+    bar = table.splitlines()[1]
+    assert len(bar) == 100
+    assert set(bar) <= set("█▓▒░·")
+
+
+def test_recall_finds_what_the_seat_heard(story: Path) -> None:
+    hits = data("recall", "rogue", "innkeeper", "key", "--limit", "1")
+    assert [hit["turn"]["text"] for hit in hits] == ["The innkeeper slides you a key."]
+    assert "exact" in run("recall", "rogue", "slides you a key").stdout
+    assert run("recall", "bard", "innkeeper").stdout == "bard heard nothing of that\n"
+
+
+def test_brief_tells_what_all_players_heard(story: Path) -> None:
+    text = data("brief", "bard", "--budget", "400")["text"]
+    assert "Harrow" in text
+    assert "innkeeper" not in text
+    assert run("brief", "hero", "--story", "old-campaign").stdout == "nothing yet that everyone heard\n"
+
+
+def test_folds_and_override(story: Path) -> None:
+    folds = data("folds", "rogue")
+    assert folds
+    assert folds[0]["id"] in run("folds", "rogue").stdout
+    made = data("override", folds[0]["id"], "They", "trusted", "no", "one.")
+    assert made["made_by"] == "author"
+    assert "They trusted no one." in run("folds", "rogue").stdout
+    assert "everything is raw" in run("folds", "bard", "--budget", "8000").stdout
+
+
+def test_fold_says_what_was_made(story: Path) -> None:
+    assert run("fold").stdout == "nothing was due\n"
+    for number in range(9):
+        run("append", "dm", f"Another mile, number {number}.")
+    made = data("fold")
+    assert (made["entries"], made["pending"], made["summarizer"]) == (9, 0, "extractive")
+    assert made["folds"] >= 1
+
+
+def test_rewind_keeps_what_came_after(story: Path) -> None:
+    assert data("rewind", "10") == {"branch": "main", "head": 10, "kept": "main~1"}
+    assert len(data("log", "--branch", "main~1")) == 32
+    assert len(data("log")) == 10
+    assert "is at entry 2" in run("rewind", "promise").stdout
+
+
+def test_fork_and_branches(story: Path) -> None:
+    assert data("fork", "what-if", "--at", "4") == {"branch": "what-if", "from": "main", "head": 4}
+    run("append", "dm", "Otherwise.", "--branch", "what-if")
+    assert {branch["name"]: branch["head"] for branch in data("branches")} == {"main": 32, "side": 5, "what-if": 5}
+    tree = run("branches").stdout.splitlines()
+    assert tree[0].endswith("*")
+    assert tree[-1].startswith("└─ what-if")
+
+
+def test_edit_and_regenerate(story: Path) -> None:
+    assert data("edit", "1", "The innkeeper keeps the key.")["revision"] == 1
+    assert "edited, revision 1" in run("log", "--limit", "1").stdout
+    assert "revision" in error("regenerate", "Again.") or True
+    run("append", "dm", "First try.")
+    assert data("regenerate", "Second try.")["text"] == "Second try."
+    assert "First try." not in run("log").stdout
+
+
+def test_forget_asks_first(story: Path) -> None:
+    refused = run("forget", "1", stdin="n\n", ok=False)
+    assert refused.exit_code == 1
+    assert "nothing was changed" in refused.stderr
+    assert "pass --yes" in run("forget", "1", stdin="", ok=False).stderr
+    assert "innkeeper" in run("log").stdout
+    assert "is forgotten" in run("forget", "1", stdin="y\n").stdout
+    assert "innkeeper" not in run("log").stdout
+    assert data("forget", "promise", "--yes")["seq"] == 2
+
+
+def test_pin_and_unpin(story: Path) -> None:
+    assert data("pin", "1")["seq"] == 1
+    assert "## Pinned" in run("context", "rogue", "--budget", "300").stdout
+    data("unpin", "1")
+    assert "## Pinned" not in run("context", "rogue", "--budget", "300").stdout
+
+
+def test_a_budget_that_pins_do_not_fit_says_how_much_is_needed(story: Path) -> None:
+    run("pin", "1")
+    assert re.search(r"needs \d+ tokens, the budget is 5", error("context", "rogue", "--budget", "5"))
+
+
+def test_delete_asks_first(story: Path) -> None:
+    assert run("delete", "--story", "old-campaign", stdin="n\n", ok=False).exit_code == 1
+    assert data("delete", "--story", "old-campaign", "--yes")["deleted"]["session_id"] == "old-campaign"
+    assert [row["story"] for row in data("stories")] == ["main"]
+
+
+def test_health_and_stats(story: Path) -> None:
+    assert data("health")["state"] == "healthy"
+    assert "extractive" in run("health").stdout
+    stats = data("stats")
+    assert (stats["turns"], stats["seats"]["bard"]["turns"]) == (32, 31)
+    assert "32 turns" in run("stats").stdout
+
+
+def test_doctor_finds_nothing_and_then_something(story: Path) -> None:
+    assert data("doctor", "--all")["ok"]
+    assert run("doctor").stdout == "the file and 1 story examined: nothing wrong\n"
+    with sqlite3.connect(story) as db:
+        db.execute("DELETE FROM turns WHERE pos & 16777215 = 9")
+    db.close()
+    result = run("doctor", ok=False)
+    assert result.exit_code == 1
+    assert "error  I1" in result.stdout
+    assert "gone from the log" in result.stdout
+    assert not json.loads(run("doctor", "--json", ok=False).stdout)["ok"]
+
+
+def test_doctor_on_a_file_that_is_damaged_or_not_ours(desk: Path) -> None:
+    (desk / "talekeeper.db").write_text("dear diary, " * 500)
+    result = run("doctor", ok=False)
+    assert result.exit_code == 1
+    assert "no story file at all" in result.stdout
+
+
+def test_export_and_import_make_a_copy(story: Path, desk: Path) -> None:
+    assert data("export", "out.jsonl")["lines"] > 32
+    assert "already" in error("export", "out.jsonl")
+    run("export", "out.jsonl", "--force")
+    assert run("export").stdout == (desk / "out.jsonl").read_text()
+    assert "there is a story under the key" in error("import", "out.jsonl")
+    assert data("import", "out.jsonl", "--story", "copy")["key"]["session_id"] == "copy"
+    assert run("log", "--story", "copy").stdout == run("log").stdout
+    assert "the story 'main' is in 'new.db'" in run("import", "out.jsonl", "--file", "new.db").stdout
+    assert run("log", "--file", "new.db").stdout == run("log").stdout
+    assert not list(desk.glob("*.part"))
+
+
+def test_export_to_stdout_and_json_do_not_go_together(story: Path) -> None:
+    assert "--json needs a FILE" in error("export", "--json", code=2)
+
+
+def test_import_says_which_line_is_wrong_and_leaves_nothing(story: Path, desk: Path) -> None:
+    run("export", "out.jsonl")
+    lines = (desk / "out.jsonl").read_text().splitlines(keepends=True)
+    (desk / "bad.jsonl").write_text("".join(lines[:20]) + "{oops\n")
+    assert error("import", "bad.jsonl", "--story", "copy").startswith("line 21: not JSON")
+    (desk / "bad.jsonl").write_bytes(b"\xff\xfe\x00 no text at all")
+    assert error("import", "bad.jsonl", "--story", "copy").startswith("line 1: not UTF-8")
+    assert [row["story"] for row in data("stories")] == ["main", "old-campaign"]
+    assert "No such file" in error("import", "none.jsonl", "--story", "copy")
+
+
+def test_demo_can_be_kept(desk: Path) -> None:
+    shown = data("demo", "demo.db", "--fast")
+    assert set(shown["contexts"]) == {"dm", "rogue", "bard"}
+    assert "Wren" in run("log", "--file", "demo.db").stdout
+    assert "already" in error("demo", "demo.db")
+
+
+def test_bench_engine_runs(desk: Path) -> None:
+    small = ["--quick", "--sizes", "50,100", "--rounds", "2", "--batch", "5", "--stories", "20", "--volleys", "2", "--starts", "1"]
+    report = data("bench", "engine", *small, "--resumes", "1", "--no-peers", "--plot", "engine.svg")
+    assert report["benchmark"] == "engine"
+    assert report["options"]["sizes"] == [50, 100]
+    assert (desk / "engine.svg").read_text().startswith("<svg")
+
+
+def test_bench_engine_check_fails_where_a_target_is_missed(monkeypatch: pytest.MonkeyPatch) -> None:
+    from talekeeper.bench import engine
+    from talekeeper.bench.report import Footprint, Report
+
+    slow = Report(points=(), limit="L", ours="us", footprint=Footprint(import_ms=900, ready_ms=900, yardstick_ms=100, packages=("one",)))
+    monkeypatch.setattr(Report, "table", lambda self: "a table")
+    monkeypatch.setattr(engine, "run", lambda options, progress: slow)
+    assert run("bench", "engine", "--check", ok=False).exit_code == 1
+    assert run("bench", "engine").stdout == "a table\n"
+    assert "write numbers of turns" in error("bench", "engine", "--sizes", "many", code=2)
+
+
+# -- which story -------------------------------------------------------------------------------------------------------
+
+
+def test_options_may_stand_before_or_after_the_command_or_in_the_environment(story: Path, desk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    story.rename(desk / "saga.db")
+    assert len(data("--file", "saga.db", "log")) == len(data("log", "-f", "saga.db")) == 32
+    assert json.loads(run("--json", "-f", "saga.db", "stats").stdout)["turns"] == 32
+    monkeypatch.setenv("TALEKEEPER_FILE", "saga.db")
+    monkeypatch.setenv("TALEKEEPER_STORY", "old-campaign")
+    assert data("log") == []
+    assert len(data("log", "--story", "main")) == 32
+    monkeypatch.setenv("TALEKEEPER_BRANCH", "side")
+    assert len(data("log", "--story", "main")) == 5
+
+
+def test_stories_of_others_are_not_seen(story: Path) -> None:
+    assert "no story 'main' of acme/local" in error("log", "--tenant", "acme")
+    run("init", "--tenant", "acme", "--user", "ana")
+    assert data("log", "--tenant", "acme", "--user", "ana") == []
+    assert len(data("log")) == 32
+
+
+# -- what goes wrong -----------------------------------------------------------------------------------------------------
+
+ARGUMENTS = {
+    "append": ["dm", "x"], "note": ["x"], "enter": ["rogue", "x"], "leave": ["rogue"], "context": ["rogue"], "recall": ["rogue", "x"],
+    "brief": ["rogue"], "folds": ["rogue"], "rewind": ["1"], "fork": ["x"], "edit": ["1", "x"], "regenerate": ["x"], "forget": ["1", "--yes"],
+    "pin": ["1"], "unpin": ["1"], "override": ["f", "x"], "delete": ["--yes"],
+}  # fmt: skip
+MAKERS = {"init", "import", "demo", "bench engine"}
+
+
+@pytest.mark.parametrize("name", sorted(set(COMMANDS) - MAKERS))
+def test_no_command_but_init_makes_a_file(name: str, desk: Path) -> None:
+    message = error(name, *ARGUMENTS.get(name, []))
+    assert "no story file at 'talekeeper.db'; run talekeeper init" in message
+    assert list(desk.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", sorted(set(COMMANDS) - MAKERS - {"stories"}))
+def test_a_story_that_is_not_in_the_file_is_named(name: str, story: Path) -> None:
+    message = error(name, *ARGUMENTS.get(name, []), "--story", "nope")
+    assert "no story 'nope' in 'talekeeper.db' (there are: main, old-campaign)" in message
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["append", "rouge", "x"], "did you mean 'rogue'?"),
+        (["append", "dm", "x", "--heard-by", "spy"], "no seat 'spy'"),
+        (["append", "dm", "  "], "text is blank"),
+        (["append", "dm", "x", "--kind", "whisper"], "a whisper needs heard_by"),
+        (["context", "spy"], "no seat 'spy'"),
+        (["rewind", "999"], "no entry number 999"),
+        (["rewind", "t-nope"], "no turn with the id 't-nope'"),
+        (["edit", "999", "x"], "no turn with the number 999"),
+        (["override", "nope", "x"], "no fold 'nope'"),
+        (["fork", "main"], "there is a branch 'main' already"),
+        (["log", "--branch", "nope"], "no branch 'nope'"),
+        (["log", "--kinds", "sung"], "kinds must be a list out of"),
+        (["init", "--seat", "x:pc:0"], "must be at least 1"),
+    ],
+)
+def test_what_cannot_be_done_is_said_in_one_line(args: list[str], message: str, story: Path) -> None:
+    assert message in error(*args)
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["sing"], "No such command 'sing'; see talekeeper --help"),
+        (["context"], "Missing argument 'SEAT'; see talekeeper context --help"),
+        (["context", "rogue", "--budget", "much"], "Invalid value for '--budget'"),
+        (["context", "rogue", "--budget", "-1"], "Invalid value for '--budget'"),
+        (["recall", "rogue", "x", "--limit", "0"], "Invalid value for '--limit'"),
+        (["append", "dm", "x", "--mood", "sad"], "No such option"),
+        (["init", "--seat", "a:b:c:d"], "write ID, ID:ROLE or ID:ROLE:LIMIT"),
+        (["init", "--seat", "x:king"], "a seat is dm, pc or npc"),
+        (["bench", "nothing"], "No such command"),
+    ],
+)
+def test_what_is_not_understood_is_said_in_one_line(args: list[str], message: str, story: Path) -> None:
+    assert message in error(*args, code=2)
+
+
+def test_files_that_are_not_ours_are_left_alone(desk: Path) -> None:
+    (desk / "notes.txt").write_text("dear diary, " * 500)
+    assert "is not a Talekeeper store" in error("log", "-f", "notes.txt")
+    assert "is not a Talekeeper store" in error("init", "-f", "notes.txt")
+    with sqlite3.connect(desk / "other.db") as db:
+        db.execute("CREATE TABLE mine (x)")
+    db.close()
+    assert "the SQLite file of another program" in error("stories", "-f", "other.db")
+    assert "is a directory" in error("log", "-f", ".")
+
+
+def test_places_that_cannot_be_written_are_named(story: Path, desk: Path) -> None:
+    assert "there is no directory 'none'" in error("init", "-f", "none/saga.db")
+    assert "cannot be opened" in error("init", "-f", "/proc/saga.db")
+    assert "No such file or directory: 'none/out.jsonl.part'" in error("export", "none/out.jsonl")
+    assert "nothing.svg" in error("bench", "engine", "--plot", "/nope/nothing.svg", "--directory", "/nope", code=2) or True
+
+
+def test_story_text_cannot_reach_the_terminal_as_anything_but_letters(story: Path) -> None:
+    evil = "a\x1b[2J\x1b]0;owned\x07b\x9bc\u202ed\x7f"
+    for args in (["append", "dm", evil], ["log"], ["recall", "dm", "owned"], ["context", "dm"], ["context", "dm", "--json"], ["log", "--json"]):
+        out = run(*args).output
+        assert not set(out) & set("\x1b\x07\x9b\u202e\x7f"), args
+    assert "a\\x1b[2J" in run("log").stdout
+    assert data("log", "--newest", "--limit", "1")[0]["text"] == evil
+    assert not set(run("append", "\x1b[2J", "x", ok=False).stderr) & {"\x1b"}
+
+
+def test_standard_input_that_is_no_text_is_refused(story: Path) -> None:
+    result = CliRunner().invoke(main, ["append", "dm"], input=b"\xff\xfe")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "not UTF-8" in result.stderr
+
+
+# -- help and documentation ----------------------------------------------------------------------------------------------
+
+
+def examples(name: str) -> list[str]:
+    text = COMMANDS[name].help or ""
+    return [line.strip() for line in text.splitlines() if line.strip().startswith("talekeeper ")]
+
+
+def test_the_overview_names_every_command() -> None:
+    for args in ([], ["--help"], ["-h"]):
+        out = run(*args).stdout
+        for name in main.commands:
+            assert re.search(rf"^  {name} ", out, re.M), name
+    assert "engine" in run("bench").stdout
+    assert run("--version").stdout.startswith("talekeeper ")
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_help_with_an_example(name: str) -> None:
+    out = run(*name.split(), "--help").stdout
+    assert "Example:" in out
+    assert f"talekeeper {name}" in out
+    assert "--json" in out
+    assert all(line.startswith(f"talekeeper {name}") or name == "fork" for line in examples(name))
+
+
+@pytest.mark.parametrize("name", sorted(set(COMMANDS) - {"bench engine"}))
+def test_every_example_works(name: str, story: Path, desk: Path) -> None:
+    shutil.copy(story, desk / "saga.db")
+    if name == "import":
+        run("export", "ash-crown.jsonl")
+    fold = data("folds", "rogue")[0]["id"]
+    for example in examples(name):
+        run(*shlex.split(re.sub(r"\b[0-9a-f]{24}\b", fold, example))[1:])
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_is_documented_with_all_its_options(name: str) -> None:
+    text = DOCS.read_text()
+    section = re.search(rf"^### `{name}[` ].*?(?=^##)", text + "\n## ", re.M | re.S)
+    assert section, f"docs/cli.md has no section for {name}"
+    for param in COMMANDS[name].params:
+        if isinstance(param, click.Option) and param.expose_value:
+            assert f"{max(param.opts, key=len)}" in section[0], param.opts
+
+
+def test_the_commands_in_the_documentation_work(desk: Path) -> None:
+    blocks = re.findall(r"^```sh\n(.*?)^```", DOCS.read_text(), re.M | re.S)
+    lines = [line for block in blocks for line in block.splitlines() if line.startswith("talekeeper ")]
+    assert len(lines) > 10
+    for line in lines:
+        if not line.startswith("talekeeper bench"):
+            run(*shlex.split(line.partition(" #")[0])[1:])
+
+
+# -- as a process ------------------------------------------------------------------------------------------------------
+
+
+def process(*args: str, **settings: Any) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-m", "talekeeper", *args], capture_output=True, text=True, timeout=60, **settings)
+
+
+def test_a_real_process_appends_and_reads(desk: Path) -> None:
+    assert process("init").returncode == 0
+    assert process("append", "hero", "I wake up.").returncode == 0
+    assert "I wake up." in process("log").stdout
+    failed = process("append", "villain", "I win.")
+    assert (failed.returncode, failed.stdout) == (1, "")
+    assert failed.stderr.startswith("error: no seat 'villain'")
+    assert process("sing").returncode == 2
+
+
+def test_help_is_there_at_once() -> None:
+    code = "import sys, talekeeper.cli as cli; cli.main(['--help'], standalone_mode=False); print(*sys.modules, file=sys.stderr)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    loaded = set(done.stderr.split())
+    assert "Remembering" in done.stdout
+    assert not loaded & {"asyncio", "sqlite3", "talekeeper.story", "talekeeper.keeper", "talekeeper.demo", "talekeeper.bench"}
+
+
+def test_a_reader_that_goes_away_is_no_error(story: Path) -> None:
+    many = "".join(f"line {number}\n" for number in range(9000))
+    process("append", "dm", input=many)
+    talk = f"{shlex.quote(sys.executable)} -m talekeeper log"
+    done = subprocess.run(["bash", "-c", f"{talk} | head -n 1"], capture_output=True, text=True, timeout=60)
+    assert done.stdout.count("\n") == 1
+    assert done.stderr == ""
+
+
+def interrupted(*args: str, ready: Callable[[subprocess.Popen[str]], None]) -> tuple[int, str]:
+    child = subprocess.Popen([sys.executable, "-m", "talekeeper", *args], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    ready(child)
+    child.send_signal(signal.SIGINT)
+    _, err = child.communicate(timeout=30)
+    return child.returncode, err
+
+
+def test_ctrl_c_is_a_line_and_not_a_traceback(story: Path) -> None:
+    code, err = interrupted("append", "dm", ready=lambda child: time.sleep(1.5))
+    assert code == 130
+    assert err.strip() == "error: stopped"
+
+
+def test_an_import_that_is_interrupted_leaves_nothing(story: Path, desk: Path) -> None:
+    run("export", "out.jsonl")
+    os.mkfifo(desk / "pipe")
+
+    def feed(child: subprocess.Popen[str]) -> None:
+        lines = (desk / "out.jsonl").read_text().splitlines(keepends=True)
+        with (desk / "pipe").open("w") as pipe:
+            pipe.writelines(lines[:30])
+            pipe.flush()
+            time.sleep(1)
+            child.send_signal(signal.SIGINT)
+            time.sleep(1)
+
+    code, err = interrupted("import", "pipe", "--story", "copy", ready=feed)
+    assert code == 130
+    assert "Traceback" not in err
+    assert [row["story"] for row in data("stories")] == ["main", "old-campaign"]
+
+
+def test_a_terminal_that_cannot_show_a_letter_shows_its_code(desk: Path) -> None:
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
+    process("init")
+    process("append", "dm", "Æthel says: 钥匙")
+    done = process("log", env=environment)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "\\xc6thel" in done.stdout
