@@ -9,6 +9,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import textwrap
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -179,7 +180,7 @@ def test_context_why_accounts_for_every_token(story: Path) -> None:
     assert sum(block["tokens"] for block in context["blocks"]) == context["tokens"]
     assert "folded: told shorter, nothing lost" in table
     bar = table.splitlines()[1]
-    assert len(bar) == 100
+    assert 40 <= len(bar) <= 100
     assert set(bar) <= set("█▓▒░·")
 
 
@@ -207,13 +208,22 @@ def test_folds_and_override(story: Path) -> None:
     assert "everything is raw" in run("folds", "bard", "--budget", "8000").stdout
 
 
-def test_fold_says_what_was_made(story: Path) -> None:
-    assert run("fold").stdout == "nothing was due\n"
-    for number in range(9):
-        run("append", "dm", f"Another mile, number {number}.")
+def test_fold_makes_up_for_a_crash(desk: Path) -> None:
+    run("init")
+    crash = """
+        import asyncio, os, talekeeper as tk
+        async def main():
+            keeper = await tk.open("talekeeper.db")
+            story = await keeper.story(tk.MemoryKey("local", "local", "main"))
+            await story.append_many([tk.Draft("dm", f"Mile {number} of the long road to Harrow.") for number in range(300)])
+            os._exit(0)
+        asyncio.run(main())
+    """
+    subprocess.run([sys.executable, "-c", textwrap.dedent(crash)], check=True, timeout=60)
     made = data("fold")
-    assert (made["entries"], made["pending"], made["summarizer"]) == (9, 0, "extractive")
-    assert made["folds"] >= 1
+    assert (made["entries"], made["pending"], made["summarizer"]) == (300, 0, "extractive")
+    assert made["folds"] >= 37
+    assert run("fold").stdout == "nothing was due\n"
 
 
 def test_rewind_keeps_what_came_after(story: Path) -> None:
@@ -235,7 +245,7 @@ def test_fork_and_branches(story: Path) -> None:
 def test_edit_and_regenerate(story: Path) -> None:
     assert data("edit", "1", "The innkeeper keeps the key.")["revision"] == 1
     assert "edited, revision 1" in run("log", "--limit", "1").stdout
-    assert "revision" in error("regenerate", "Again.") or True
+    assert "is no turn that anyone heard" in error("regenerate", "Again.")
     run("append", "dm", "First try.")
     assert data("regenerate", "Second try.")["text"] == "Second try."
     assert "First try." not in run("log").stdout
@@ -453,7 +463,7 @@ def test_places_that_cannot_be_written_are_named(story: Path, desk: Path) -> Non
     assert "there is no directory 'none'" in error("init", "-f", "none/saga.db")
     assert "cannot be opened" in error("init", "-f", "/proc/saga.db")
     assert "No such file or directory: 'none/out.jsonl.part'" in error("export", "none/out.jsonl")
-    assert "nothing.svg" in error("bench", "engine", "--plot", "/nope/nothing.svg", "--directory", "/nope", code=2) or True
+    assert "'/nope' does not exist" in error("bench", "engine", "--directory", "/nope", code=2)
 
 
 def test_story_text_cannot_reach_the_terminal_as_anything_but_letters(story: Path) -> None:
@@ -595,9 +605,8 @@ def test_an_import_that_is_interrupted_leaves_nothing(story: Path, desk: Path) -
 
 
 def test_a_terminal_that_cannot_show_a_letter_shows_its_code(desk: Path) -> None:
-    environment = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
     process("init")
-    process("append", "dm", "Æthel says: 钥匙")
-    done = process("log", env=environment)
+    process("append", "dm", "Aethel says: 钥匙")
+    done = process("log", env={**os.environ, "PYTHONIOENCODING": "latin-1", "PYTHONUTF8": "0"})
     assert (done.returncode, done.stderr) == (0, "")
-    assert "\\xc6thel" in done.stdout
+    assert "Aethel says: \\u94a5\\u5319" in done.stdout

@@ -382,21 +382,40 @@ def fit(nodes: Sequence[Node], room: int, sources: Sources) -> list[Item]:
 
 
 def _refine(nodes: Sequence[Node], items: Sequence[Item], spare: int, sources: Sources) -> list[Item]:
+    """Smaller folds in the place of larger ones, then turns in the place of folds, the newest first, while there is room."""
     todo = list(zip(nodes, items, strict=True))
-    done: list[tuple[Node, Item]] = []
+    fine: list[tuple[Node, Item]] = []
     while todo:
         node, item = todo.pop()
         if node.level and not node.author:
             finer = [(child, fold_item(child, sources)) for child in sources.children_of(node)]
             cost = sum(part.tokens for _, part in finer) - item.tokens
             if cost > spare:
-                done += [(node, item), *reversed(todo)]
+                fine += [(node, item), *reversed(todo)]
                 break
             spare -= cost
             todo += finer
         else:
-            done.append((node, item))
-    return [item for _, item in sorted(done, key=lambda pair: pair[0].first)]
+            fine.append((node, item))
+    return _unfold(fine, spare, sources)
+
+
+def _unfold(folds: Sequence[tuple[Node, Item]], spare: int, sources: Sources) -> list[Item]:
+    """The folds in order; the newest of them as the turns they stand for, while there is room. Given newest first."""
+    placed: list[tuple[int, Item]] = []
+    full = False
+    for node, item in folds:
+        full = full or node.level > 0 or node.author or node.tokens > spare + item.tokens
+        if not full:
+            lines = sources.lines_of(node.refs)
+            cost = sum(line.item.tokens for line in lines) - item.tokens
+            full = cost > spare
+            if not full:
+                spare -= cost
+                placed += [(line.seq, line.item) for line in lines if line.item.text]
+                continue
+        placed.append((node.first, item))
+    return [item for _, item in sorted(placed, key=lambda row: row[0])]
 
 
 def _condense(nodes: Sequence[Node], items: Sequence[Item], room: int, sources: Sources) -> list[Item]:

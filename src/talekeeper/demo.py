@@ -211,9 +211,7 @@ async def _go_back(story: tk.Story, stage: _Stage) -> list[str]:
     stage.deed("append", f"{turn.voice}: {turn.text}")
     branches = await story.branches()
     other = await story.switch(max(branches, key=lambda branch: branch.head).name)
-    stage.deed(
-        f"switch {other.branch}", f"The other evening is still there. On it, Wren remembers {await _about(other, 'Piers')} about him."
-    )
+    stage.deed(f"switch {other.branch}", f"The other evening is still there. Wren has {await _how_often(other, 'Piers')} heard of him.")
     stage.line()
     stage.lines(list(branch_lines(branches)))
     return [branch.name for branch in branches]

@@ -90,14 +90,14 @@ class Folder:
         self._steps = steps
         return moved
 
-    async def pending(self, most: int = 16) -> list[Node]:
+    async def pending(self, most: int = 16, *, given_up: bool = False) -> list[Node]:
         """The folds that are due now. Nothing is due on a branch that has not moved since it left its parent (I4)."""
         hot = self.hot
         if self.janitor is None or hot.path.head <= hot.path.base:
             return []
-        return await hot.supply(lambda: self._due(most))
+        return await hot.supply(lambda: self._due(most, () if given_up else self._given_up))
 
-    def _due(self, most: int) -> list[Node]:
+    def _due(self, most: int, without: Collection[str]) -> list[Node]:
         hot, found = self.hot, dict[str, Node]()
         sources = hot.sources()
         for seat in hot.state.seats.values():
@@ -106,7 +106,7 @@ class Folder:
             cut = make_plan(Wish(seat, seat.id, seat.token_limit), sources).cut
             for tree in hot.state.views[seat.id].trees:
                 roots = roots_until(tree.roots(), cut, sources.children_of)
-                found.update((node.key, node) for node in due(roots, hot.path, sources.children_of, most, self._given_up))
+                found.update((node.key, node) for node in due(roots, hot.path, sources.children_of, most, without))
         return list(found.values())[:most]
 
     async def work(self) -> None:

@@ -276,7 +276,7 @@ class Hot:
         turn = self.turn(entry)
         if entry.seq == self.head + 1 and entry.branch == self.path.branch:
             self._backlog.append((entry, turn))
-            self.head = entry.seq
+            self.head = self.path.head = entry.seq
         return turn
 
     def _take(self, entry: Entry, turn: Turn) -> None:

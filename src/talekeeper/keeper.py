@@ -159,28 +159,28 @@ class Keeper:
 
     # -- what stories ask of their keeper ----------------------------------------------------------------------------------
 
-    def folder(self, hot: Hot) -> Folder:
+    def _folder(self, hot: Hot) -> Folder:
         entry = self._stories.get(hot.shared.key)
         if entry is not None and hot.name in entry[1] and entry[1][hot.name][0] is hot:
             return entry[1][hot.name][1]
         return Folder(hot, self._janitor, self._retry, self._slots)
 
-    def branches_of(self, key: MemoryKey) -> list[Hot]:
+    def _branches_of(self, key: MemoryKey) -> list[Hot]:
         """The branches of a story that are in memory."""
         entry = self._stories.get(key)
         return [hot for hot, _ in entry[1].values()] if entry is not None else []
 
-    def drop(self, key: MemoryKey) -> None:
+    def _drop(self, key: MemoryKey) -> None:
         """Makes every branch of a story load itself anew."""
-        for hot in self.branches_of(key):
+        for hot in self._branches_of(key):
             hot.ready = False
 
-    def appended(self, hot: Hot) -> None:
+    def _appended(self, hot: Hot) -> None:
         """Something was appended: starts what is due, off the hot path."""
         if hot.overdue:
             self._spawn(id(hot.tail), hot.checkpoint)
         if self._janitor is not None:
-            folder = self.folder(hot)
+            folder = self._folder(hot)
             if folder.moved():
                 self._spawn(id(folder), folder.work)
 

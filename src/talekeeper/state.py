@@ -216,11 +216,13 @@ class State:
         track = CANON if kind == "note" else STORY
         chunk = self.open.get((channel, track))
         size = len(entry.text) if entry.text else (entry.extra or {}).get("forgotten", 0)
-        if chunk is not None and (chunk.location != entry.location or chunk.chars + size > CHUNK_CHARS):
+        if chunk is not None and (_elsewhere(chunk.location, entry.location) or chunk.chars + size > CHUNK_CHARS):
             self._close(chunk, seq, turn.id)
             chunk = None
         if chunk is None:
             chunk = self.open[channel, track] = Chunk(channel, track, entry.location)
+        elif chunk.location is None:
+            chunk.location = entry.location
         chunk.refs.append(Ref(entry.branch, seq, turn.id, 0, entry.tokens))
         chunk.turns.append(turn)
         chunk.chars += size
@@ -395,3 +397,8 @@ class State:
         if seat == COMMON:
             return [chunk for chunk in self.open.values() if self._common(chunk)]
         return [chunk for (channel, _), chunk in self.open.items() if seat in self._hearers[channel]]
+
+
+def _elsewhere(here: str | None, there: str | None) -> bool:
+    """Whether the scene has moved. What happens nowhere in particular, such as a narrator's remark, does not move it."""
+    return here is not None and there is not None and here != there

@@ -148,7 +148,7 @@ class Story(Telling, Remembering):
             await shared.store.write(Commit(story=shared.record.id, rev=shared.record.rev, touch=True, branches=branches, entries=[entry]))
             await shared.reload()
             await hot.refresh()
-            self._keeper.appended(hot)
+            self._keeper._appended(hot)
             return await self._resolve(old.seq)
 
     async def swipes(self) -> list[Turn]:
@@ -230,7 +230,7 @@ class Story(Telling, Remembering):
             target = await self._resolve(turn)
             at = at or hot.path.position(target.seq)
             assert at is not None
-            for other in self._keeper.branches_of(self.key):
+            for other in self._keeper._branches_of(self.key):
                 await other.checkpoint()
             await self._forget(target.id, at)
 
@@ -249,7 +249,7 @@ class Story(Telling, Remembering):
         kept = [_redact(record, name) for record in found.folds if record.key in set(tainted)]
         await shared.store.write(Commit(story=shared.record.id, rev=shared.record.rev, touch=True, erase=erase, folds=kept))
         await shared.reload()
-        self._keeper.drop(self.key)
+        self._keeper._drop(self.key)
         await hot.refresh()
 
     # -- upkeep ----------------------------------------------------------------------------------------------------------
@@ -258,15 +258,15 @@ class Story(Telling, Remembering):
         """Waits until no fold waits for a model (or the model is given up for now: see `health`) and what is due is stored."""
         hot = self._hot
         await hot.refresh()
-        await self._keeper.folder(hot).settle()
+        await self._keeper._folder(hot).settle()
         if hot.overdue or hot.saving.locked():
             await hot.checkpoint()
 
     async def health(self) -> Health:
         """How the summarizer of this story is doing, and how many folds wait for it."""
         await self._hot.refresh()
-        folder = self._keeper.folder(self._hot)
-        return dataclasses.replace(folder.health, pending=len(await folder.pending(most=64)))
+        folder = self._keeper._folder(self._hot)
+        return dataclasses.replace(folder.health, pending=len(await folder.pending(most=256, given_up=True)))
 
     async def stats(self) -> Stats:
         """What the story holds on this branch, and what it has cost in all."""

@@ -84,7 +84,7 @@ class Telling:
                     except Conflict:
                         await hot.refresh()
                     else:
-                        self._keeper.appended(hot)
+                        self._keeper._appended(hot)
                         return hot.told(entry)
             return (await self._write(lambda: self._entries([draft])))[0]
 
@@ -175,7 +175,7 @@ class Telling:
             if channels:
                 shared.record = dataclasses.replace(shared.record, rev=rev, channels={**shared.record.channels, **channels})
             turns = [hot.told(entry) if entry.kind in SPOKEN else await hot.take(entry) for entry in entries]
-            self._keeper.appended(hot)
+            self._keeper._appended(hot)
             return turns
         raise AssertionError("unreachable")
 

@@ -325,7 +325,7 @@ class Invariants(RuleBasedStateMachine):
 
     async def quiet(self) -> None:
         """Lets what runs in the background come to its end, so that what is seen is the last that was to be seen."""
-        folder = self.keeper.folder(self.story._hot)
+        folder = self.keeper._folder(self.story._hot)
         await asyncio.sleep(0)
         while folder._running.locked():  # noqa: ASYNC110
             await asyncio.sleep(0.001)

@@ -324,12 +324,19 @@ def _foreign(text: str, told: str) -> str | None:
     """Nothing in common with the sources, though it is long enough, and in their language or in none."""
     lang, source_lang = language(text, ""), language(told, "")
     content = _content(text, lang or "en")
-    if lang not in ("", source_lang) or len(content) < (8 if is_cjk(lang) else 5):
+    if lang not in ("", source_lang):
+        return None
+    if len(content) < (8 if is_cjk(lang) else 5) and not _is_babble(text, content):
         return None
     common = content & _content(told, source_lang or "en")
     if not common or (len(content) >= 40 and len(common) * 25 < len(content)):
         return "it has nothing in common with what it was made from"
     return None
+
+
+def _is_babble(text: str, content: set[str]) -> bool:
+    """Whether a text says the same few words over and over."""
+    return len(text.split()) >= 5 * max(1, len(content))
 
 
 def _content(text: str, lang: str) -> set[str]:

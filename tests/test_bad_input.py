@@ -1,0 +1,341 @@
+"""What cannot mean anything is refused with an error of our own, and the story is as it was. On every store."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import talekeeper as tk
+
+if TYPE_CHECKING:
+    from tests.conftest import OpenKeeper
+
+KEY = tk.MemoryKey("acme", "ana", "ash-crown")
+SEATS = (tk.Seat("dm", role="dm"), tk.Seat("rogue"), tk.Seat("bard"), tk.Seat("a"), tk.Seat("b"))
+LIMIT = 100 * 1024
+
+
+@dataclass
+class Before:
+    """What a story looked like."""
+
+    story: tk.Story
+
+    async def look(self) -> Any:
+        story = self.story
+        return (
+            story.version, story.head, await story.turns(), await story.turns(kinds=["edit", "pin", "unpin", "override"]), story.presence(),
+            [await story.context(seat.id, budget=budget, query="gate") for seat in SEATS for budget in (150, 2000)],
+            await story.recall("rogue", "gate"), await story.branches(), await story.stats(), story.seats,
+        )  # fmt: skip
+
+
+@pytest.fixture
+async def story(keeper: tk.Keeper) -> tk.Story:
+    story = await keeper.story(KEY, seats=SEATS)
+    await story.enter("rogue", "tavern")
+    for number in range(30):
+        await story.append("dm", f"Turn {number}: the gate is shut.", heard_by=["rogue", "bard"], id=f"own-{number}")
+    await story.append("dm", "Only a and b.", heard_by=["a", "b"])
+    await story.append("dm", "As usual.")
+    await story.pin(5)
+    return story
+
+
+@pytest.fixture
+async def unchanged(story: tk.Story) -> AsyncIterator[None]:
+    """Looks at the story before and after."""
+    before = Before(story)
+    first = await before.look()
+    yield
+    assert await before.look() == first, "a refused call left something behind"
+
+
+Call = Callable[[tk.Story], Awaitable[Any]]
+BAD_TEXTS: dict[str, tuple[Any, type[tk.TalekeeperError], str]] = {
+    "None": (None, tk.WrongType, "text must be a string, not NoneType"),
+    "bytes": (b"bytes", tk.WrongType, "not bytes"),
+    "number": (7, tk.WrongType, "not int"),
+    "list": (["a"], tk.WrongType, "not list"),
+    "empty": ("", tk.InvalidInput, "blank"),
+    "spaces": (" \t\n ", tk.InvalidInput, "blank"),
+    "unicode blanks": ("\u2003\u3000", tk.InvalidInput, "blank"),
+    "too long": ("x" * (LIMIT + 1), tk.InvalidInput, "102401 bytes"),
+    "too long in bytes": ("漢" * (LIMIT // 3 + 1), tk.InvalidInput, "100 KB"),
+    "lone surrogate": ("half \ud83d a smile", tk.InvalidInput, "lone surrogate at character 5"),
+    "nul": ("a\0b", tk.InvalidInput, "NUL byte at character 1"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_TEXTS)
+@pytest.mark.parametrize("way", ["append", "append_many", "note", "edit", "regenerate", "override", "session", "enter", "leave", "reveal"])
+@pytest.mark.usefixtures("unchanged")
+async def test_a_text_that_cannot_be_stored_is_refused(story: tk.Story, way: str, name: str) -> None:
+    text, error, message = BAD_TEXTS[name]
+    if text is None and way in ("session", "enter", "leave", "reveal"):
+        pytest.skip("None asks for the usual words there")
+    ways: dict[str, Call] = {
+        "append": lambda story: story.append("dm", text),
+        "append_many": lambda story: story.append_many([tk.Draft("dm", "Fine."), tk.Draft("dm", text)]),
+        "note": lambda story: story.note(text),
+        "edit": lambda story: story.edit(3, text),
+        "regenerate": lambda story: story.regenerate(text),
+        "override": lambda story: story.override("any fold", text),
+        "session": lambda story: story.begin_session(text),
+        "enter": lambda story: story.enter("bard", "crypt", text=text),
+        "leave": lambda story: story.leave("rogue", text=text),
+        "reveal": lambda story: story.reveal(2, to=["a"], text=text),
+    }
+    with pytest.raises(error, match=message) as raised:
+        await ways[way](story)
+    assert isinstance(raised.value, tk.InvalidInput | ValueError)
+
+
+@pytest.mark.parametrize("text", ["x" * LIMIT, "漢" * (LIMIT // 3), "🙂" * (LIMIT // 4)], ids=["ascii", "three bytes", "four bytes"])
+async def test_exactly_100_kb_is_accepted_and_kept_whole(story: tk.Story, text: str) -> None:
+    turn = await story.append("dm", text)
+    assert (await story.turn(turn.id)).text == text
+    assert (await story.context("dm", budget=500)).tokens <= 500
+
+
+@pytest.mark.parametrize("text", ["a\x01b", "tab\there", "\ufeffmark", "e\u0301", "🏴‍☠️", "\u202eoverride", "a\r\nb", "'; DROP TABLE entries; --", "%s {x} \\"])
+async def test_odd_but_valid_text_is_kept_as_it_is(story: tk.Story, text: str) -> None:
+    turn = await story.append("dm", text)
+    assert (await story.turn(turn.id)).text == text
+
+
+def bad_calls() -> dict[str, tuple[Call, type[tk.TalekeeperError], str]]:
+    any_: Any = None
+    bad: dict[str, tuple[Call, type[tk.TalekeeperError], str]] = {
+        "unknown speaker": (lambda s: s.append("rouge", "Hi."), tk.UnknownSeat, "did you mean 'rogue'"),
+        "no such speaker at all": (lambda s: s.append("zzz", "Hi."), tk.UnknownSeat, "there are: a, b, bard, dm, rogue"),
+        "empty speaker": (lambda s: s.append("", "Hi."), tk.UnknownSeat, "no seat ''"),
+        "speaker None": (lambda s: s.append(any_, "Hi."), tk.WrongType, "NoneType"),
+        "speaker of an event": (lambda s: s.append("rouge", "Hi.", kind="event"), tk.UnknownSeat, "rogue"),
+        "speaker None of an event": (lambda s: s.append(any_, "Hi.", kind="event"), tk.WrongType, "NoneType"),
+        "speaker 0 of a note": (lambda s: s.append(0, "Hi.", kind="note"), tk.WrongType, "int"),  # type: ignore[arg-type]
+        "unknown hearer": (lambda s: s.append("dm", "Hi.", heard_by=["bardd"]), tk.UnknownSeat, "did you mean 'bard'"),
+        "hearers as one string": (lambda s: s.append("dm", "Hi.", heard_by="bard"), tk.WrongType, "list"),
+        "hearers as one string of seats": (lambda s: s.append("dm", "Hi.", heard_by="ab"), tk.WrongType, "list"),
+        "hearers as a number": (lambda s: s.append("dm", "Hi.", heard_by=5), tk.WrongType, "heard_by"),  # type: ignore[arg-type]
+        "hearer None": (lambda s: s.append("dm", "Hi.", heard_by=[None]), tk.WrongType, "NoneType"),  # type: ignore[list-item]
+        "hearer unhashable": (lambda s: s.append("dm", "Hi.", heard_by=[["bard"]]), tk.WrongType, "list"),  # type: ignore[list-item]
+        "whisper to no one named": (lambda s: s.append("dm", "Hi.", kind="whisper"), tk.InvalidInput, "heard_by"),
+        "unknown kind": (lambda s: s.append("dm", "Hi.", kind="shout"), tk.InvalidInput, "said"),  # type: ignore[arg-type]
+        "author's kind": (lambda s: s.append("dm", "Hi.", kind="edit"), tk.InvalidInput, "said"),  # type: ignore[arg-type]
+        "kind None": (lambda s: s.append("dm", "Hi.", kind=any_), tk.InvalidInput, "kind"),
+        "kind unhashable": (lambda s: s.append("dm", "Hi.", kind=["said"]), tk.InvalidInput, "kind"),  # type: ignore[arg-type]
+        "blank location": (lambda s: s.append("dm", "Hi.", location=" "), tk.InvalidInput, "location"),
+        "location with a line break": (lambda s: s.append("dm", "Hi.", location="a\nb"), tk.InvalidInput, "printed"),
+        "location as a number": (lambda s: s.append("dm", "Hi.", location=3), tk.WrongType, "location"),  # type: ignore[arg-type]
+        "location unhashable": (lambda s: s.append("dm", "Hi.", location=["x"]), tk.WrongType, "location"),  # type: ignore[arg-type]
+        "location too long": (lambda s: s.append("dm", "Hi.", location="x" * 201), tk.InvalidInput, "201"),
+        "voice with a line break": (lambda s: s.append("dm", "Hi.", voice="a\u2028b"), tk.InvalidInput, "printed"),
+        "voice as a number": (lambda s: s.append("dm", "Hi.", voice=3), tk.WrongType, "voice"),  # type: ignore[arg-type]
+        "voice empty": (lambda s: s.append("dm", "Hi.", voice=""), tk.InvalidInput, "voice"),
+        "when as a number": (lambda s: s.append("dm", "Hi.", when=3), tk.WrongType, "when"),  # type: ignore[arg-type]
+        "when with a surrogate": (lambda s: s.append("dm", "Hi.", when="\udc00"), tk.InvalidInput, "surrogate"),
+        "mentions as one string": (lambda s: s.append("dm", "Hi.", mentions="key"), tk.WrongType, "mentions"),
+        "mention None": (lambda s: s.append("dm", "Hi.", mentions=[None]), tk.WrongType, "mentions"),  # type: ignore[list-item]
+        "cites as one string": (lambda s: s.append("dm", "Hi.", cites="own-1"), tk.WrongType, "cites"),
+        "id empty": (lambda s: s.append("dm", "Hi.", id=""), tk.InvalidInput, "id"),
+        "id as a number": (lambda s: s.append("dm", "Hi.", id=5), tk.WrongType, "id"),  # type: ignore[arg-type]
+        "id with nul": (lambda s: s.append("dm", "Hi.", id="a\0"), tk.InvalidInput, "NUL"),
+        "id like a generated one": (lambda s: s.append("dm", "Hi.", id="t-0123456789abcdef"), tk.InvalidInput, "generated"),
+        "id of another turn": (lambda s: s.append("dm", "Hi.", id="own-3"), tk.DuplicateId, "own-3"),
+        "old version": (lambda s: s.append("dm", "Hi.", expected_version="1.1"), tk.Conflict, "1.1"),
+        "version as a number": (lambda s: s.append("dm", "Hi.", expected_version=5), tk.TalekeeperError, ""),  # type: ignore[arg-type]
+        "drafts None": (lambda s: s.append_many(any_), tk.WrongType, ""),
+        "drafts of strings": (lambda s: s.append_many(["Hi."]), tk.WrongType, ""),  # type: ignore[list-item]
+        "a draft alone": (lambda s: s.append_many(tk.Draft("dm", "Hi.")), tk.WrongType, ""),  # type: ignore[arg-type]
+        "enter of no one": (lambda s: s.enter("nobody", "crypt"), tk.UnknownSeat, "nobody"),
+        "enter nowhere": (lambda s: s.enter("bard", ""), tk.InvalidInput, "location"),
+        "enter None": (lambda s: s.enter("bard", any_), tk.WrongType, "location"),
+        "leave of no one": (lambda s: s.leave("nobody"), tk.UnknownSeat, "nobody"),
+        "reveal an unknown turn": (lambda s: s.reveal(999, to=["a"]), tk.UnknownTurn, "999"),
+        "reveal to no one": (lambda s: s.reveal(2, to=["nobody"]), tk.UnknownSeat, "nobody"),
+        "reveal to one string": (lambda s: s.reveal(2, to="ab"), tk.WrongType, "list"),
+        "context of no one": (lambda s: s.context("rouge"), tk.UnknownSeat, "did you mean 'rogue'"),
+        "context of None": (lambda s: s.context(any_), tk.WrongType, "NoneType"),
+        "context of the common view": (lambda s: s.context("*"), tk.UnknownSeat, "'\\*'"),
+        "negative budget": (lambda s: s.context("rogue", budget=-1), tk.InvalidInput, "at least 0"),
+        "budget True": (lambda s: s.context("rogue", budget=True), tk.WrongType, "bool"),
+        "budget 1.5": (lambda s: s.context("rogue", budget=1.5), tk.WrongType, "float"),  # type: ignore[arg-type]
+        "budget as text": (lambda s: s.context("rogue", budget="100"), tk.WrongType, "str"),  # type: ignore[arg-type]
+        "query as a number": (lambda s: s.context("rogue", budget=100, query=5), tk.WrongType, "query"),  # type: ignore[arg-type]
+        "query too long": (lambda s: s.recall("rogue", "x " * LIMIT), tk.InvalidInput, "query"),
+        "query None": (lambda s: s.recall("rogue", any_), tk.WrongType, "query"),
+        "negative limit": (lambda s: s.recall("rogue", "gate", limit=-1), tk.InvalidInput, "limit"),
+        "limit True": (lambda s: s.recall("rogue", "gate", limit=True), tk.WrongType, "limit"),
+        "recall of no one": (lambda s: s.recall("nobody", "gate"), tk.UnknownSeat, "nobody"),
+        "brief of no one": (lambda s: s.brief("nobody"), tk.UnknownSeat, "nobody"),
+        "brief negative": (lambda s: s.brief("rogue", budget=-5), tk.InvalidInput, "budget"),
+        "extras of an unknown part": (lambda s: s.context("rogue", extras={"x": []}), tk.InvalidInput, "'x'"),
+        "extras of strings": (lambda s: s.context("rogue", extras={"facts": ["no note"]}), tk.WrongType, ""),  # type: ignore[list-item]
+        "extras as a list": (lambda s: s.context("rogue", extras=["facts"]), tk.WrongType, ""),  # type: ignore[arg-type]
+        "recipe as a dict": (lambda s: s.context("rogue", recipe={}), tk.WrongType, ""),  # type: ignore[arg-type]
+        "turns of no one": (lambda s: s.turns(seat="nobody"), tk.UnknownSeat, "nobody"),
+        "turns of unknown kinds": (lambda s: s.turns(kinds=["shout"]), tk.InvalidInput, "said"),
+        "turns of one kind as a string": (lambda s: s.turns(kinds="said"), tk.InvalidInput, "list"),
+        "turns after a negative number": (lambda s: s.turns(after=-1), tk.InvalidInput, "after"),
+        "turns after text": (lambda s: s.turns(after="3"), tk.WrongType, "after"),  # type: ignore[arg-type]
+        "turns with a negative limit": (lambda s: s.turns(limit=-1), tk.InvalidInput, "limit"),
+        "turns before a negative number": (lambda s: s.turns(before=-1), tk.InvalidInput, "before"),
+        "turn 0": (lambda s: s.turn(0), tk.UnknownTurn, "number 0"),
+        "turn -1": (lambda s: s.turn(-1), tk.UnknownTurn, "number -1"),
+        "turn too far": (lambda s: s.turn(10**9), tk.UnknownTurn, "goes from 1 to"),
+        "turn of an unknown id": (lambda s: s.turn("t-0123456789abcdef"), tk.UnknownTurn, "t-0123456789abcdef"),
+        "turn of an odd id": (lambda s: s.turn("no such id"), tk.UnknownTurn, "no such id"),
+        "turn None": (lambda s: s.turn(any_), tk.WrongType, "NoneType"),
+        "turn True": (lambda s: s.turn(True), tk.WrongType, "bool"),
+        "turn 1.0": (lambda s: s.turn(1.0), tk.WrongType, "float"),  # type: ignore[arg-type]
+        "turn that is a pin": (lambda s: s.turn(s.head), tk.UnknownTurn, "no turn that anyone heard"),
+        "edit an unknown turn": (lambda s: s.edit(999, "New."), tk.UnknownTurn, "999"),
+        "edit a pin": (lambda s: s.edit(s.head, "New."), tk.UnknownTurn, "heard"),
+        "pin an unknown turn": (lambda s: s.pin("nope"), tk.UnknownTurn, "nope"),
+        "unpin an unknown turn": (lambda s: s.unpin(999), tk.UnknownTurn, "999"),
+        "forget an unknown turn": (lambda s: s.forget("nope"), tk.UnknownTurn, "nope"),
+        "forget None": (lambda s: s.forget(any_), tk.WrongType, "NoneType"),
+        "forget a pin": (lambda s: s.forget(s.head), tk.UnknownTurn, "heard"),
+        "fold unknown": (lambda s: s.fold("0123456789abcdef01234567"), tk.UnknownFold, "0123456789abcdef01234567"),
+        "fold None": (lambda s: s.fold(any_), tk.WrongType, "NoneType"),
+        "override an unknown fold": (lambda s: s.override("nope", "Text."), tk.UnknownFold, "nope"),
+        "override None": (lambda s: s.override(any_, "Text."), tk.WrongType, "NoneType"),
+        "folds of no one": (lambda s: s.folds("nobody"), tk.UnknownSeat, "nobody"),
+        "folds with a negative budget": (lambda s: s.folds("rogue", budget=-1), tk.InvalidInput, "budget"),
+        "sources of an unknown fold": (lambda s: s.sources("nope"), tk.UnknownFold, "nope"),
+        "sources of a number": (lambda s: s.sources(5), tk.WrongType, "int"),  # type: ignore[arg-type]
+        "rewind too far": (lambda s: s.rewind(999), tk.UnknownTurn, "from 0 to"),
+        "rewind to -1": (lambda s: s.rewind(-1), tk.UnknownTurn, "-1"),
+        "rewind to True": (lambda s: s.rewind(True), tk.WrongType, "bool"),
+        "rewind to False": (lambda s: s.rewind(False), tk.WrongType, "bool"),
+        "rewind to None": (lambda s: s.rewind(any_), tk.WrongType, "NoneType"),
+        "rewind to an unknown id": (lambda s: s.rewind("nope"), tk.UnknownTurn, "nope"),
+        "fork too far": (lambda s: s.fork(at=999), tk.UnknownTurn, "999"),
+        "fork with a blank name": (lambda s: s.fork(name=" "), tk.InvalidInput, "name"),
+        "fork with a name that is taken": (lambda s: s.fork(name="main"), tk.InvalidInput, "main"),
+        "fork named by a number": (lambda s: s.fork(name=5), tk.WrongType, "name"),  # type: ignore[arg-type]
+        "switch to an unknown branch": (lambda s: s.switch("nope"), tk.UnknownBranch, "main"),
+        "switch to None": (lambda s: s.switch(any_), tk.InvalidInput, ""),
+        "regenerate over a pin": (lambda s: s.regenerate("x" * (LIMIT + 1)), tk.InvalidInput, "bytes"),
+    }
+    return bad
+
+
+BAD_CALLS = bad_calls()
+
+
+@pytest.mark.parametrize("name", BAD_CALLS)
+@pytest.mark.usefixtures("unchanged")
+async def test_a_call_that_cannot_mean_anything_is_refused(story: tk.Story, name: str) -> None:
+    call, error, message = BAD_CALLS[name]
+    with pytest.raises(error, match=message):
+        await call(story)
+
+
+# -- keys and seats ----------------------------------------------------------------------------------------------------
+
+BAD_KEYS: dict[str, tuple[Any, type[tk.TalekeeperError], str]] = {
+    "None": (None, tk.MissingKey, "no memory key"),
+    "a bare session id": ("ash-crown", tk.WrongType, "MemoryKey, not str"),
+    "a tuple": (("acme", "ana", "s"), tk.WrongType, "MemoryKey, not tuple"),
+    "a dict": ({"tenant_id": "a", "user_id": "b", "session_id": "c"}, tk.WrongType, "MemoryKey, not dict"),
+    "no tenant": (tk.MemoryKey("", "b", "c"), tk.MissingKey, "tenant_id"),
+    "no user": (tk.MemoryKey("a", "", "c"), tk.MissingKey, "user_id"),
+    "a blank session": (tk.MemoryKey("a", "b", "  \n"), tk.MissingKey, "session_id"),
+    "a None inside": (tk.MemoryKey("a", None, "c"), tk.WrongType, "user_id"),  # type: ignore[arg-type]
+    "a number inside": (tk.MemoryKey("a", "b", 7), tk.WrongType, "session_id"),  # type: ignore[arg-type]
+    "a surrogate": (tk.MemoryKey("a", "b", "\ud800"), tk.InvalidInput, "surrogate"),
+    "a nul": (tk.MemoryKey("a\0", "b", "c"), tk.InvalidInput, "NUL"),
+    "too long": (tk.MemoryKey("a" * 201, "b", "c"), tk.InvalidInput, "201"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_KEYS)
+@pytest.mark.parametrize("way", ["begin", "find", "delete"])
+@pytest.mark.usefixtures("unchanged")
+async def test_without_a_whole_key_there_is_no_memory(keeper: tk.Keeper, way: str, name: str) -> None:
+    key, error, message = BAD_KEYS[name]
+    with pytest.raises(error, match=message):
+        if way == "begin":
+            await keeper.story(key, seats=SEATS)
+        elif way == "find":
+            await keeper.story(key)
+        else:
+            await keeper.delete(key)
+    assert await keeper.keys() == [KEY]
+
+
+BAD_SEATS: dict[str, tuple[Any, type[tk.TalekeeperError], str]] = {
+    "a string": ("rogue", tk.WrongType, "list of Seat"),
+    "strings": (["rogue"], tk.WrongType, "Seat, not str"),
+    "a seat alone": (tk.Seat("x"), tk.WrongType, "list of Seat"),
+    "a number": (5, tk.WrongType, "list of Seat"),
+    "the same id twice": ([tk.Seat("x"), tk.Seat("x", role="npc")], tk.InvalidInput, "two seats have the id 'x'"),
+    "an empty id": ([tk.Seat("")], tk.InvalidInput, "id"),
+    "an id None": ([tk.Seat(None)], tk.WrongType, "id"),  # type: ignore[arg-type]
+    "the id of the common view": ([tk.Seat("*")], tk.InvalidInput, r"'\*'"),
+    "an id with a line break": ([tk.Seat("a\nb")], tk.InvalidInput, "printed"),
+    "a bad role": ([tk.Seat("x", role="player")], tk.InvalidInput, "dm, pc, npc"),  # type: ignore[arg-type]
+    "a role None": ([tk.Seat("x", role=None)], tk.InvalidInput, "role"),  # type: ignore[arg-type]
+    "a limit of 0": ([tk.Seat("x", token_limit=0)], tk.InvalidInput, "token limit of seat 'x'"),
+    "a negative limit": ([tk.Seat("x", token_limit=-5)], tk.InvalidInput, "at least 1"),
+    "a limit True": ([tk.Seat("x", token_limit=True)], tk.WrongType, "bool"),
+    "a limit as text": ([tk.Seat("x", token_limit="8k")], tk.WrongType, "str"),  # type: ignore[arg-type]
+    "fold_at 0": ([tk.Seat("x", fold_at=0)], tk.InvalidInput, "fold_at"),
+    "fold_at 1.5": ([tk.Seat("x", fold_at=1.5)], tk.InvalidInput, "fold_at"),
+    "fold_at nan": ([tk.Seat("x", fold_at=float("nan"))], tk.InvalidInput, "fold_at"),
+    "fold_at as text": ([tk.Seat("x", fold_at="0.8")], tk.InvalidInput, "fold_at"),  # type: ignore[arg-type]
+    "keep 0": ([tk.Seat("x", keep=0)], tk.InvalidInput, "keep"),
+    "a name with a line break": ([tk.Seat("x", name="a\nb")], tk.InvalidInput, "printed"),
+    "a name as a number": ([tk.Seat("x", name=5)], tk.WrongType, "name"),  # type: ignore[arg-type]
+    "aliases as one string": ([tk.Seat("x", aliases="Al")], tk.WrongType, "aliases"),  # type: ignore[arg-type]
+    "a good seat and a bad one": ([tk.Seat("x"), tk.Seat("y", keep=0)], tk.InvalidInput, "'y'"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_SEATS)
+@pytest.mark.parametrize("new", [True, False], ids=["new story", "known story"])
+@pytest.mark.usefixtures("unchanged")
+async def test_seats_that_make_no_sense_are_refused(keeper: tk.Keeper, name: str, new: bool) -> None:
+    seats, error, message = BAD_SEATS[name]
+    with pytest.raises(error, match=message):
+        await keeper.story(tk.MemoryKey("acme", "ana", "new") if new else KEY, seats=seats)
+    assert await keeper.keys() == [KEY]
+
+
+async def test_an_unknown_branch_of_a_known_story_is_refused(keeper: tk.Keeper, story: tk.Story) -> None:
+    with pytest.raises(tk.UnknownBranch, match="main"):
+        await keeper.story(KEY, branch="nope")
+    assert (await (await keeper.story(KEY)).append("dm", "Still here.")).text == "Still here."
+
+
+@pytest.mark.parametrize("target", ["redis://localhost", "postgresql://x/y", "ftp://z"], indirect=False)
+async def test_an_address_that_no_store_serves_is_refused(target: str) -> None:
+    with pytest.raises(tk.TalekeeperError, match="store"):
+        await tk.open(target)
+
+
+async def test_a_summarizer_that_cannot_be_called_is_refused() -> None:
+    with pytest.raises(tk.WrongType, match="async callable"):
+        tk.open(":memory:", summarizer="gpt")  # type: ignore[arg-type]
+
+
+async def test_a_keeper_that_is_not_open_says_how_to_open_it() -> None:
+    with pytest.raises(tk.InvalidInput, match="async with"):
+        await tk.open(":memory:").story(KEY, seats=SEATS)
+
+
+async def test_refused_input_is_refused_in_the_same_way_after_it_was_opened_again(open_keeper: OpenKeeper, sqlite_file: str) -> None:
+    for _ in range(2):
+        keeper = await open_keeper(sqlite_file)
+        story = await keeper.story(KEY, seats=SEATS)
+        await story.append("dm", "Fine.")
+        with pytest.raises(tk.UnknownSeat, match="did you mean 'rogue'"):
+            await story.append("rouge", "No.")
+        with pytest.raises(tk.WrongType):
+            await story.append("dm", None)  # type: ignore[arg-type]
+        await keeper.close()
