@@ -101,7 +101,11 @@ def test_init_makes_a_story_with_a_dm_and_a_hero(desk: Path) -> None:
 
 def test_init_takes_seats_with_roles_and_limits() -> None:
     seats = data("init", "--seat", "dm:dm", "--seat", "rogue", "--seat", "smith:npc:500")["seats"]
-    assert [(seat["id"], seat["role"], seat["token_limit"]) for seat in seats] == [("dm", "dm", 8000), ("rogue", "pc", 8000), ("smith", "npc", 500)]
+    assert [(seat["id"], seat["role"], seat["token_limit"]) for seat in seats] == [
+        ("dm", "dm", 8000),
+        ("rogue", "pc", 8000),
+        ("smith", "npc", 500),
+    ]
 
 
 def test_init_lets_seats_join_a_story_that_is_there(story: Path) -> None:
@@ -123,7 +127,9 @@ def test_stories_lists_what_is_in_the_file(story: Path) -> None:
 
 
 def test_append_says_what_was_appended(story: Path) -> None:
-    turn = data("append", "dm", "A", "bell", "tolls.", "--heard-by", "rogue,bard", "--when", "dusk", "--voice", "Maud", "--mentions", "bell")
+    turn = data(
+        "append", "dm", "A", "bell", "tolls.", "--heard-by", "rogue,bard", "--when", "dusk", "--voice", "Maud", "--mentions", "bell"
+    )
     assert (turn["text"], turn["voice"], turn["when"], turn["mentions"]) == ("A bell tolls.", "Maud", "dusk", ["bell"])
     assert turn["audience"] == ["bard", "dm", "rogue"]
     assert "A bell tolls." in run("log", "--limit", "1", "--newest").stdout
@@ -366,7 +372,9 @@ def test_bench_engine_check_fails_where_a_target_is_missed(monkeypatch: pytest.M
 # -- which story -------------------------------------------------------------------------------------------------------
 
 
-def test_options_may_stand_before_or_after_the_command_or_in_the_environment(story: Path, desk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_options_may_stand_before_or_after_the_command_or_in_the_environment(
+    story: Path, desk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     story.rename(desk / "saga.db")
     assert len(data("--file", "saga.db", "log")) == len(data("log", "-f", "saga.db")) == 32
     assert json.loads(run("--json", "-f", "saga.db", "stats").stdout)["turns"] == 32
@@ -389,8 +397,8 @@ def test_stories_of_others_are_not_seen(story: Path) -> None:
 
 ARGUMENTS = {
     "append": ["dm", "x"], "note": ["x"], "enter": ["rogue", "x"], "leave": ["rogue"], "context": ["rogue"], "recall": ["rogue", "x"],
-    "brief": ["rogue"], "folds": ["rogue"], "rewind": ["1"], "fork": ["x"], "edit": ["1", "x"], "regenerate": ["x"], "forget": ["1", "--yes"],
-    "pin": ["1"], "unpin": ["1"], "override": ["f", "x"], "delete": ["--yes"],
+    "brief": ["rogue"], "folds": ["rogue"], "rewind": ["1"], "fork": ["x"], "edit": ["1", "x"], "regenerate": ["x"],
+    "pin": ["1"], "unpin": ["1"], "override": ["f", "x"], "delete": ["--yes"], "forget": ["1", "--yes"],
 }  # fmt: skip
 MAKERS = {"init", "import", "demo", "bench engine"}
 
@@ -468,7 +476,14 @@ def test_places_that_cannot_be_written_are_named(story: Path, desk: Path) -> Non
 
 def test_story_text_cannot_reach_the_terminal_as_anything_but_letters(story: Path) -> None:
     evil = "a\x1b[2J\x1b]0;owned\x07b\x9bc\u202ed\x7f"
-    for args in (["append", "dm", evil], ["log"], ["recall", "dm", "owned"], ["context", "dm"], ["context", "dm", "--json"], ["log", "--json"]):
+    for args in (
+        ["append", "dm", evil],
+        ["log"],
+        ["recall", "dm", "owned"],
+        ["context", "dm"],
+        ["context", "dm", "--json"],
+        ["log", "--json"],
+    ):
         out = run(*args).output
         assert not set(out) & set("\x1b\x07\x9b\u202e\x7f"), args
     assert "a\\x1b[2J" in run("log").stdout
@@ -572,7 +587,9 @@ def test_a_reader_that_goes_away_is_no_error(story: Path) -> None:
 
 
 def interrupted(*args: str, ready: Callable[[subprocess.Popen[str]], None]) -> tuple[int, str]:
-    child = subprocess.Popen([sys.executable, "-m", "talekeeper", *args], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    child = subprocess.Popen(
+        [sys.executable, "-m", "talekeeper", *args], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
     ready(child)
     child.send_signal(signal.SIGINT)
     _, err = child.communicate(timeout=30)

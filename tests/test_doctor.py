@@ -107,7 +107,9 @@ def rewrite(table: str, column: str, change: Callable[[str], str], where: str = 
     """Changes one value of the first row that is found."""
 
     def damage(db: sqlite3.Connection) -> None:
-        keys = {"folds": "key", "snapshots": "seq", "channels": "id", "texts": "key", "branches": "id", "stories": "id", "turns": "pos"}[table]
+        keys = {"folds": "key", "snapshots": "seq", "channels": "id", "texts": "key", "branches": "id", "stories": "id", "turns": "pos"}[
+            table
+        ]
         key, value = db.execute(f"SELECT {keys}, {column} FROM {table} WHERE {where} ORDER BY {keys} LIMIT 1").fetchone()
         db.execute(f"UPDATE {table} SET {column} = ? WHERE {keys} = ?", (change(value), key))
 
@@ -133,12 +135,20 @@ DAMAGE: dict[str, tuple[Callable[[sqlite3.Connection], None], str, str]] = {
         "its text is not what its turns give",
     ),
     "a channel gone": (run("DELETE FROM channels WHERE id = 2"), "I3", "there is no such channel"),
-    "a seat in no list": (rewrite("channels", "hearers", lambda text: '["dm","spy"]'), "I3", "is heard by 'spy', and there is no such seat"),
+    "a seat in no list": (
+        rewrite("channels", "hearers", lambda text: '["dm","spy"]'),
+        "I3",
+        "is heard by 'spy', and there is no such seat",
+    ),
     "a stranger speaks": (run(f"UPDATE turns SET speaker = 'spy' WHERE {AT} = 7"), "I3", "is spoken by 'spy'"),
     "an unknown kind": (run(f"UPDATE turns SET kind = 'sung' WHERE {AT} = 7"), "I1", "unknown kind 'sung'"),
     "an edit without a target": (run("UPDATE turns SET extra = NULL WHERE kind = 'edit'"), "I1", "has no target"),
     "an id that leads nowhere": (run("DELETE FROM ids WHERE id = 'a-13'"), "I1", "cannot be found by its id 'a-13'"),
-    "a branch without a parent": (run("UPDATE branches SET parent = 77 WHERE name = 'what if'"), "I4", "its parent, number 77, does not exist"),
+    "a branch without a parent": (
+        run("UPDATE branches SET parent = 77 WHERE name = 'what if'"),
+        "I4",
+        "its parent, number 77, does not exist",
+    ),
     "a branch beyond its parent": (run("UPDATE branches SET at = 9999 WHERE name = 'what if'"), "I4", "which the parent never reached"),
     "two branches of one name": (run("UPDATE branches SET name = 'main'"), "I4", "branches have this name"),
     "settings that make no sense": (rewrite("stories", "config", in_json(seats=[{"id": "dm"}])), "I4", "settings cannot be understood"),
@@ -147,7 +157,11 @@ DAMAGE: dict[str, tuple[Callable[[sqlite3.Connection], None], str, str]] = {
         "I5",
         "its text is not what its turns give",
     ),
-    "a fold in another place": (rewrite("folds", "shape", in_json(location="moon"), LEAF), "I5", "does not stand where it should: in 'location'"),
+    "a fold in another place": (
+        rewrite("folds", "shape", in_json(location="moon"), LEAF),
+        "I5",
+        "does not stand where it should: in 'location'",
+    ),
     "a fold gone": (run(f"DELETE FROM folds WHERE {LEAF}"), "I7", "which does not exist"),
     "a fold of nothing": (rewrite("folds", "shape", in_json(children=["nothing"]), PARENT), "I7", "is made of fold nothing"),
     "a snapshot that counts wrong": (rewrite("snapshots", "state", in_json(turns=7)), "I4", "is not what the log adds up to: in 'turns'"),
@@ -160,6 +174,7 @@ DAMAGE: dict[str, tuple[Callable[[sqlite3.Connection], None], str, str]] = {
     "an index without words": (run("INSERT INTO words (words) VALUES ('delete-all')"), "I1", "cannot be recalled by its own words"),
     "an import without an end": (rewrite("stories", "config", in_json(importing="x")), "I1", "an import was never finished"),
 }
+
 
 @pytest.mark.parametrize("damage", DAMAGE)
 async def test_damage_is_found(damage: str, file: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 import talekeeper as tk
 from talekeeper.formats import export_story, import_story
+from talekeeper.ports import Read, TextRecord
 from talekeeper.testing.models import MoodyModel
 
 KEY = tk.MemoryKey("acme", "ana:b\\c", "ash crown")
@@ -20,6 +21,7 @@ SEATS = (
     tk.Seat("bard", token_limit=400, fold_at=0.7),
     tk.Seat("smith", role="npc", token_limit=300),
 )
+KINDS = ("said", "whisper", "thought", "event", "note", "session", "enter", "leave", "edit", "pin", "unpin", "override")
 LINES = (
     "Captain Voss counts forty gold coins, twice, and smiles at Elena Swift.",
     "I promise to bring the silver key back before the third bell!",
@@ -86,11 +88,19 @@ async def memory(keeper: tk.Keeper, key: tk.MemoryKey) -> dict[str, Any]:
     seen: dict[str, Any] = {"branches": [tk.to_json(branch) for branch in await story.branches()], "stats": tk.to_json(await story.stats())}
     for branch in await story.branches():
         story = await keeper.story(key, branch=branch.name)
-        seen[branch.name] = [tk.to_json(turn) for turn in await story.turns(kinds=[*"said whisper note edit pin override session enter leave".split()])]
+        seen[branch.name] = [tk.to_json(turn) for turn in await story.turns(kinds=KINDS)]
         seen[f"{branch.name} presence"] = dict(story.presence())
         for seat in story.seats:
             seen[f"{branch.name} {seat.id}"] = await views(story, seat.id)
     return seen
+
+
+async def texts(keeper: tk.Keeper) -> list[TextRecord]:
+    """Everything that models wrote, on any branch."""
+    record = await keeper.store.load(KEY)
+    assert record is not None
+    found = (await keeper.store.read(Read(record.id, all_folds=True))).texts
+    return sorted(found, key=lambda text: (text.key, text.branch))
 
 
 async def views(story: tk.Story, seat: str) -> list[Any]:
@@ -98,7 +108,9 @@ async def views(story: tk.Story, seat: str) -> list[Any]:
     for budget in (300, 500, 1500):
         context = await story.context(seat, budget=budget, query="the silver key")
         views += [tk.to_json(context), await story.sources(context)]
-    views += [[tk.to_json(hit) for hit in await story.recall(seat, query)] for query in ("third bell", "counterfeit", "forty gold coins", "银钥匙")]
+    views += [
+        tk.to_json(hit) for query in ("third bell", "counterfeit", "forty gold coins", "银钥匙") for hit in await story.recall(seat, query)
+    ]
     return [*views, tk.to_json(await story.brief(seat)), [tk.to_json(fold) for fold in await story.folds(seat)]]
 
 
@@ -116,6 +128,7 @@ async def test_a_copy_remembers_byte_for_byte_like_the_original(place: Callable[
             assert await import_story(other, lines) == KEY
             assert await memory(other, KEY) == original
             assert await export(other) == lines
+            assert await texts(other) == await texts(keeper)
     kinds = [json.loads(line)["type"] for line in lines]
     assert {"text", "fold", "checkpoint"} <= set(kinds)
 
@@ -194,10 +207,14 @@ async def test_a_story_that_changes_meanwhile_is_exported_again() -> None:
     async with open_keeper(":memory:") as keeper:
         story = await keeper.story(KEY, seats=SEATS)
         await talk(story, 10, "a")
-        with pytest.raises(tk.Conflict, match="export it again"):
+
+        async def export_and_forget() -> None:
             async for line in export_story(keeper, KEY):
                 if '"seq":5,' in line:
                     await story.forget(2)
+
+        with pytest.raises(tk.Conflict, match="export it again"):
+            await export_and_forget()
 
 
 def change(line: str, **fields: Any) -> str:
@@ -209,53 +226,40 @@ def first(lines: list[str], kind: str) -> int:
     return next(at for at, line in enumerate(lines) if json.loads(line)["type"] == kind)
 
 
+def at_21(**fields: Any) -> Callable[[list[str]], list[str]]:
+    return lambda lines: [*lines[:20], change(lines[20], **fields), *lines[21:]]
+
+
+def at_first(kind: str, skip: int = 0, **fields: Any) -> Callable[[list[str]], list[str]]:
+    return lambda lines: [change(line, **fields) if at == first(lines, kind) + skip else line for at, line in enumerate(lines)]
+
+
 DAMAGE: dict[str, tuple[Callable[[list[str]], list[str]], str]] = {
     "nothing at all": (lambda lines: [], "line 1: this is no exported story"),
     "another file": (lambda lines: ["# A recipe for bread\n"], "line 1: not JSON"),
     "another kind of JSON": (lambda lines: ['{"messages": []}\n'], "line 1: no line of a story"),
-    "a newer version": (lambda lines: [change(lines[0], version=9), *lines[1:]], "line 1: the file is of version 9, this program reads 1"),
-    "no seats": (lambda lines: [change(lines[0], config={}), *lines[1:]], "line 1: the story's config cannot be understood"),
+    "a newer version": (at_first("story", version=9), "line 1: the file is of version 9, this program reads 1"),
+    "no seats": (at_first("story", config={}), "line 1: the story's config cannot be understood"),
     "cut off": (lambda lines: lines[:-40], "the file ends too early"),
     "cut off within a line": (lambda lines: [*lines[:30], lines[30][:25]], "line 31: not JSON"),
     "a line lost": (lambda lines: lines[:20] + lines[21:], "line 21: entry .* is not the next one"),
     "a line twice": (lambda lines: lines[:20] + lines[19:], "line 21: "),
     "a text lost": (lambda lines: [line for at, line in enumerate(lines) if at != first(lines, "text")], "the file is not whole"),
     "something behind the end": (lambda lines: [*lines, lines[-2]], "there is more behind the last line"),
-    "a number as a string": (lambda lines: [*lines[:20], change(lines[20], seq="11"), *lines[21:]], "line 21: 'seq' must be a whole number"),
-    "a field that is missing": (lambda lines: [*lines[:20], change(lines[20], text=...), *lines[21:]], "line 21: .* needs 'text'"),
-    "a field too many": (lambda lines: [*lines[:20], change(lines[20], mood="sad"), *lines[21:]], "line 21: .* has no 'mood'"),
-    "a kind that is unknown": (lambda lines: [*lines[:20], change(lines[20], kind="sung"), *lines[21:]], "line 21: there is no kind 'sung'"),
-    "a channel that is unknown": (lambda lines: [*lines[:20], change(lines[20], channel=99), *lines[21:]], "line 21: there is no channel 99"),
-    "an id twice": (
-        lambda lines: [*lines[:20], change(lines[20], id="my-own-id"), *lines[21:]],
-        "the lines up to here do not fit together: .*'my-own-id'",
-    ),
-    "an edit of nothing": (
-        lambda lines: [*lines[:20], change(lines[20], kind="edit", extra={"target": "x", "at": "y"}), *lines[21:]],
-        "line 21: an entry of kind 'edit' needs the place of its target",
-    ),
-    "a lone surrogate": (lambda lines: [*lines[:20], change(lines[20], text="\ud800"), *lines[21:]], "line "),
+    "a number as a string": (at_21(seq="11"), "line 21: 'seq' must be a whole number"),
     "a number that is none": (lambda lines: [*lines[:20], lines[20].replace('"seq":', '"seq":NaN,"x":'), *lines[21:]], "line 21: not JSON"),
-    "a branch from nowhere": (
-        lambda lines: [change(line, parent=77) if at == first(lines, "branch") + 1 else line for at, line in enumerate(lines)],
-        "leaves its parent where there is none",
-    ),
-    "a stranger among the hearers": (
-        lambda lines: [change(line, hearers=["spy"]) if at == first(lines, "channel") else line for at, line in enumerate(lines)],
-        "no channel of this story",
-    ),
-    "a sentence without sources": (
-        lambda lines: [change(line, sentences=["x"]) if at == first(lines, "text") else line for at, line in enumerate(lines)],
-        "no sentences with their sources",
-    ),
-    "a fold without a shape": (
-        lambda lines: [change(line, shape={"level": 0}) if at == first(lines, "fold") else line for at, line in enumerate(lines)],
-        "no shape of a fold",
-    ),
-    "a text too early": (
-        lambda lines: [change(line, born=1) if at == first(lines, "text") else line for at, line in enumerate(lines)],
-        "a text must stand behind the entry it was born at",
-    ),
+    "a field that is missing": (at_21(text=...), "line 21: .* needs 'text'"),
+    "a field too many": (at_21(mood="sad"), "line 21: .* has no 'mood'"),
+    "a kind that is unknown": (at_21(kind="sung"), "line 21: there is no kind 'sung'"),
+    "a channel that is unknown": (at_21(channel=99), "line 21: there is no channel 99"),
+    "an id twice": (at_21(id="my-own-id"), "the lines up to here do not fit together: .*'my-own-id'"),
+    "an edit of nothing": (at_21(kind="edit", extra={"target": "x", "at": "y"}), "line 21: .* needs the place of its target"),
+    "a lone surrogate": (at_21(text="\ud800"), "line "),
+    "a branch from nowhere": (at_first("branch", 1, parent=77), "leaves its parent where there is none"),
+    "a stranger among the hearers": (at_first("channel", hearers=["spy"]), "no channel of this story"),
+    "a sentence without sources": (at_first("text", sentences=["x"]), "no sentences with their sources"),
+    "a fold without a shape": (at_first("fold", shape={"level": 0}), "no shape of a fold"),
+    "a text too early": (at_first("text", born=1), "a text must stand behind the entry it was born at"),
 }
 
 
@@ -292,14 +296,57 @@ async def test_an_import_that_is_interrupted_leaves_nothing(exported: list[str],
         assert await keeper.keys() == []
 
 
+class Spy:
+    """A store that notes down how much is asked of it at once."""
+
+    def __init__(self, store: Any) -> None:
+        self._store = store
+        self.most = 0
+        self.entries = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    async def read(self, request: Any) -> Any:
+        found = await self._store.read(request)
+        self.most = max(self.most, len(found.entries), len(found.folds))
+        return found
+
+    async def write(self, commit: Any) -> int:
+        self.entries += len(commit.entries)
+        return int(await self._store.write(commit))
+
+
+async def long_story(keeper: tk.Keeper, turns: int) -> None:
+    story = await keeper.story(KEY, seats=SEATS[:2])
+    for start in range(0, turns, 200):
+        await story.append_many([tk.Draft("dm", f"{start + i}: {LINES[i % 4]}") for i in range(200)])
+        await story._hot.checkpoint()
+
+
+async def test_both_directions_go_page_by_page() -> None:
+    async with open_keeper(":memory:") as keeper, open_keeper(":memory:") as other:
+        await long_story(keeper, 2400)
+        keeper._store = reading = Spy(keeper.store)
+        other._store = writing = Spy(other.store)
+        lines = await export(keeper)
+        assert reading.most <= 512
+
+        def watched() -> Any:
+            for number, line in enumerate(lines):
+                assert number - writing.entries < 600, "lines are piling up"
+                yield line
+
+        await import_story(other, watched())
+        assert writing.most <= 512
+
+
+@pytest.mark.slow
 async def test_neither_direction_holds_the_story_in_memory(tmp_path: Path) -> None:
     async def peak(turns: int) -> tuple[int, int]:
-        async with open_keeper(tmp_path / f"{turns}.db") as keeper:
-            story = await keeper.story(KEY, seats=SEATS[:2])
-            for start in range(0, turns, 250):
-                await story.append_many([tk.Draft("dm", f"{start + i}: {LINES[i % 6]}" + " and so on" * 40) for i in range(250)])
-                await story.settle()
         path = tmp_path / f"{turns}.jsonl"
+        async with open_keeper(tmp_path / f"{turns}.db") as keeper:
+            await long_story(keeper, turns)
         tracemalloc.start()
         async with open_keeper(tmp_path / f"{turns}.db") as keeper:
             with path.open("w") as file:
@@ -314,7 +361,6 @@ async def test_neither_direction_holds_the_story_in_memory(tmp_path: Path) -> No
         tracemalloc.stop()
         return wrote, read
 
-    short, long = await peak(1000), await peak(4000)
-    print(short, long)
-    assert long[0] < 2 * short[0]
-    assert long[1] < 2 * short[1]
+    short, long = await peak(4000), await peak(8000)  # at the shorter one every cache is full already
+    assert long[0] < 1.3 * short[0]
+    assert long[1] < 1.3 * short[1]

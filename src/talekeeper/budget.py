@@ -23,7 +23,7 @@ def clip(line: str, room: int, count: Callable[[str], int]) -> tuple[str, int]:
     body = line.rstrip("\n")
     length = len(body)
     while length > 0:
-        length = min(length - 1, int(length * room / tokens * 0.97))
+        length = min(length - 1, int(length * room / max(1, tokens) * 0.97))
         cut = body[: max(length, 0)]
         space = cut.rfind(" ", max(0, len(cut) - 40))
         line = (cut[:space] if space > 0 else cut).rstrip() + MARK

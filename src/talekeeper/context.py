@@ -439,7 +439,7 @@ def _digest(nodes: Sequence[Node], items: Sequence[Item], room: int, sources: So
         chosen = extractive.merge(sentences, limit=limit, known=known)
         text = f"- {defuse(' '.join(s.text for s in chosen))}\n"
         tokens = sources.count(text)
-        limit = min(limit - 1, int(limit * room / tokens * 0.95))
+        limit = min(limit - 1, int(limit * room / max(1, tokens) * 0.95))
     if tokens > room:
         if sentences:
             return None

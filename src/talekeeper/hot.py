@@ -428,7 +428,7 @@ class Hot:
         """Stores the folds, index rows and the snapshot that are due. Losing a race changes nothing."""
         async with self.saving:
             await self._extract_unsaved()
-            state, shared = self.state, self.shared
+            state, shared = self._state, self.shared
             position = self.path.position(state.seq)
             if position is None or state.seq == self.saved_at:
                 return
@@ -449,12 +449,12 @@ class Hot:
 
     async def _extract_unsaved(self) -> None:
         """Makes the extractive texts that are missing, a few at a time, so that others get their turn."""
-        shelf = self.state.shelf
         while True:
+            shelf = self.state.shelf
             todo = [node for node in shelf.unsaved.values() if node.sentences is None]
             if not todo:
                 return
             for count, node in enumerate(todo):
-                await self.supply(lambda node=node: extract(node, shelf.children, self.turns_of))  # type: ignore[misc]
+                await self.supply(lambda node=node, shelf=shelf: extract(node, shelf.children, self.turns_of))  # type: ignore[misc]
                 if count % 8 == 7:
                     await asyncio.sleep(0)

@@ -41,6 +41,10 @@ class Part:
         _check_heading(self.heading)
 
 
+PINNED_PART = Part("pinned", "## Pinned\n", priority=9)
+"""Where pinned turns are shown. A recipe without such a part gets this one: what is pinned never drops silently."""
+
+
 @dataclass(frozen=True, slots=True)
 class Recipe:
     """How a budget is divided. The stable parts are the shares of `canon` and `story`; `recent` takes the rest up to `fold_at`."""
@@ -52,7 +56,7 @@ class Recipe:
     story_heading_dm: str = "## Story So Far\n"
     recent_heading: str = "## Recent Events\n"
     volatile: tuple[Part, ...] = (
-        Part("pinned", "## Pinned\n", priority=9),
+        PINNED_PART,
         Part("facts", "## Facts\n", share=0.15, floor=0.04, priority=8),
         Part("moments", "## Moments\n", share=0.10, floor=0.03, priority=7),
         Part("scopes", "## Places And People\n", share=0.15, floor=0.03, priority=6),
@@ -65,6 +69,8 @@ class Recipe:
         _check_shares("the recipe", canon=self.canon, story=self.story)
         for heading in (self.canon_heading, self.story_heading, self.story_heading_dm, self.recent_heading):
             _check_heading(heading)
+        if all(part.name != PINNED_PART.name for part in self.volatile):
+            object.__setattr__(self, "volatile", (PINNED_PART, *self.volatile))
         names = [part.name for part in self.volatile]
         if len(set(names)) < len(names):
             raise InvalidInput("two parts of the recipe have the same name")

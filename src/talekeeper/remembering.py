@@ -63,29 +63,25 @@ class Remembering:
         if kept > budget:
             raise BudgetTooSmall(kept, budget)
         allowed = budget - kept
-        for _ in range(12):
+        while True:
             context = await self._fill(Wish(seat, view, allowed, recipe), budget, entries, pins, hits)
             if counter.additive or not context.text:
                 return context
-            exact = counter.count(context.text)
+            exact = counter.count(context.text)  # counts of lines do not add up: measure the whole, and go down until it fits
             if exact <= budget:
-                return dataclasses.replace(context, tokens=exact)
-            allowed = min(allowed - 1, int(allowed * budget / exact)) if allowed > 0 else 0
+                stable = counter.count("".join(block.text for block in context.blocks if block.stable))
+                return dataclasses.replace(context, tokens=exact, stable_tokens=stable)
+            if not allowed:
+                return dataclasses.replace(context, text="", tokens=0, stable_tokens=0, blocks=())
+            allowed = min(allowed - 1, int(allowed * budget / exact))
             entries = {name: [(item, rank) for item, rank in rows if rank == PINNED] for name, rows in entries.items()}
             hits = ()
-        if kept:
-            raise BudgetTooSmall(exact, budget)
-        return dataclasses.replace(context, text="", tokens=0, stable_tokens=0, blocks=())
 
     def _kept(self, entries: Mapping[str, list[tuple[Item, float]]], pins: Sequence[Line], recipe: Recipe) -> int:
         """What pinned things take of a budget, with their headings."""
-        tokens: dict[str, int] = {"pinned": sum(line.item.tokens for line in pins)} if pins else {}
-        for name, rows in entries.items():
-            pinned = [item.tokens for item, rank in rows if rank == PINNED]
-            if pinned:
-                tokens[name] = tokens.get(name, 0) + sum(pinned)
-        count = self._hot.shared.counter.count
-        return sum(tokens.values()) + sum(count(part.heading) for part in recipe.volatile if part.name in tokens)
+        texts: dict[str, str] = {name: "".join(item.text for item, rank in rows if rank == PINNED) for name, rows in entries.items()}
+        texts["pinned"] = texts.get("pinned", "") + "".join(line.item.text for line in pins)
+        return self._hot.shared.counter.count("".join(part.heading + texts[part.name] for part in recipe.volatile if texts.get(part.name)))
 
     async def _fill(
         self, wish: Wish, budget: int, entries: Mapping[str, list[tuple[Item, float]]], pins: Sequence[Line], hits: Sequence[Recollection]

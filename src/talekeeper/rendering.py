@@ -33,7 +33,7 @@ def defuse(text: str) -> str:
 @lru_cache(maxsize=1024)
 def label(name: str) -> str:
     """A speaker's name as it may stand in brackets."""
-    return " ".join(name.replace("[", "(").replace("]", ")").split())
+    return " ".join(defuse(name).replace("[", "(").replace("]", ")").split())
 
 
 _HAPPENED = frozenset({"enter", "leave", "session", "event"})

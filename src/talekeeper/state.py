@@ -66,6 +66,12 @@ class Chunk:
         self.turns: list[Turn] = []
         self.chars = 0
 
+    def only(self, refs: list[Ref]) -> Chunk:
+        """The same chunk with some of its turns, to look at."""
+        part = Chunk(self.channel, self.track, self.location)
+        part.refs = refs
+        return part
+
 
 class Shelf:
     """Folds and lines in memory: the newest used ones, plus whatever is not stored yet. Raises `Missing` for what is not there."""
@@ -235,11 +241,14 @@ class State:
         if len(chunk.refs) >= CHUNK_TURNS or chunk.chars >= CHUNK_CHARS:
             self._close(chunk, seq, turn.id)
 
-    def _common(self, chunk: Chunk) -> bool:
-        """Whether every player character, of the chunk's first turn and of its last, heard it."""
-        mask, last = self._masks[chunk.channel], chunk.refs[-1].seq
-        players = [bit for since, bit in self._players if since < last]
-        return bool(players) and all(mask & bit for bit in players)
+    def _common(self, chunk: Chunk) -> list[Ref]:
+        """The turns of a chunk that every player character of their time heard."""
+        mask = self._masks[chunk.channel]
+        absent = [since for since, bit in self._players if not mask & bit]
+        joined = min((since for since, _ in self._players), default=None)
+        if joined is None:
+            return []
+        return [ref for ref in chunk.refs if joined < ref.seq and all(ref.seq <= since for since in absent)]
 
     def _change_scene(self, entry: Entry, turn_id: str, mask: int) -> None:
         if entry.kind == "session":
@@ -267,7 +276,12 @@ class State:
         self.folds_shared += len(hearers) - 1
         for seat in hearers:
             self.views[seat].trees[chunk.track].push(leaf, self._intern)
-        if self._common(chunk):
+        common = self._common(chunk)
+        if common:
+            if len(common) < len(refs):  # someone joined in the middle of it
+                refs = [self.current(ref) for ref in common]
+                leaf = make_leaf(refs, channel=chunk.channel, location=chunk.location, closed=seq, closer=closer, known=known)
+                leaf = self._intern(leaf)
             view = self.views[COMMON]
             view.turns += leaf.turn_count
             view.tokens += leaf.tokens
@@ -395,7 +409,7 @@ class State:
     def open_for(self, seat: str) -> list[Chunk]:
         """The open chunks that the seat hears."""
         if seat == COMMON:
-            return [chunk for chunk in self.open.values() if self._common(chunk)]
+            return [chunk.only(common) for chunk in self.open.values() if (common := self._common(chunk))]
         return [chunk for (channel, _), chunk in self.open.items() if seat in self._hearers[channel]]
 
 

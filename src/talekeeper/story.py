@@ -15,8 +15,8 @@ from talekeeper import rim
 from talekeeper.context import as_fold
 from talekeeper.errors import InvalidInput, UnknownFold, UnknownTurn
 from talekeeper.folds import pack_sentences, rewritten_key, unpack_sentences
-from talekeeper.model import BranchInfo, Fold, Health, MemoryKey, Seat, Stats, Turn
-from talekeeper.ports import Branch, Commit, Entry, Erase, FoldRecord, Position
+from talekeeper.model import AUTHOR_KINDS, BranchInfo, Fold, Health, MemoryKey, Seat, Stats, Turn
+from talekeeper.ports import Branch, Commit, Entry, Erase, FoldRecord, Position, Span
 from talekeeper.remembering import Remembering, TurnRef
 from talekeeper.state import COMMON
 from talekeeper.telling import SPOKEN, Draft, Made, Telling
@@ -133,41 +133,56 @@ class Story(Telling, Remembering):
         hot = self._hot
         async with hot.lock:
             await hot.refresh()
-            if not hot.state.seq:
+            old, later = await self._newest()
+            if old is None:
                 raise UnknownTurn("the story has no turn yet that could be told again")
-            old = await self._resolve(hot.state.seq)
             if old.kind not in SPOKEN:
-                raise InvalidInput(f"the newest entry is {old.kind!r}: only what was told can be told again")
+                raise InvalidInput(f"the newest turn is {old.kind!r}: only what was told can be told again")
             draft = Draft(
                 old.speaker, text, old.audience, old.location, old.kind, voice or old.voice or None, mentions, when or old.when,  # type: ignore[arg-type]
             )  # fmt: skip
             self._check(draft)
             branches = self._rewound(old.seq - 1)
-            entry = self._entry(draft, old.seq, {})._replace(branch=branches[-1].id)
+            entries = [self._entry(draft, old.seq, {}), *(entry for entry in later if (entry.extra or {})["target"] != old.id)]
+            entries = [entry._replace(branch=branches[-1].id, seq=old.seq + offset) for offset, entry in enumerate(entries)]
             shared = hot.shared
-            await shared.store.write(Commit(story=shared.record.id, rev=shared.record.rev, touch=True, branches=branches, entries=[entry]))
+            await shared.store.write(Commit(story=shared.record.id, rev=shared.record.rev, touch=True, branches=branches, entries=entries))
             await shared.reload()
             await hot.refresh()
             self._keeper._appended(hot)
             return await self._resolve(old.seq)
 
+    async def _newest(self) -> tuple[Turn | None, list[Entry]]:
+        """The newest turn (as it was written, blank if it was forgotten), and what the author did after it."""
+        hot = self._hot
+        later: list[Entry] = []
+        last = hot.state.seq
+        while last:
+            first = max(1, last - 63)
+            found = await hot.read(spans=[Span(*piece) for piece in hot.path.spans(first, last)])
+            for entry in reversed(found.entries):
+                if entry.kind not in AUTHOR_KINDS:
+                    return hot.turn(entry), later[::-1]
+                later.append(entry)
+            last = first - 1
+        return None, []
+
     async def swipes(self) -> list[Turn]:
         """The turns that stood, on any branch, where the newest one stands now; that one is the last."""
         hot = self._hot
         await hot.refresh()
-        if not hot.state.seq:
+        current, _ = await self._newest()
+        if current is None:
             return []
-        seq, record = hot.state.seq, hot.shared.record
-        before = hot.path.position(seq - 1)
+        before = hot.path.position(current.seq - 1)
         found: list[Turn] = []
-        for branch in sorted(record.branches.values(), key=lambda branch: branch.id):
-            parent = Position(branch.parent, branch.at) if branch.parent is not None else None
-            mine = branch.id == (before.branch if before else None) or (branch.at == seq - 1 and parent == before)
-            if mine or (before is None and branch.parent is None):
-                found += [hot.turn(entry) for entry in (await hot.read(positions=[Position(branch.id, seq)])).entries]
-        now = hot.path.position(seq)
-        current = [turn for turn in found if turn.id == (await self._resolve(seq)).id] if now else []
-        return [turn for turn in found if turn.text and turn not in current] + current
+        for branch in sorted(hot.shared.record.branches.values(), key=lambda branch: branch.id):
+            parent = Position(branch.parent, branch.at) if branch.parent is not None and branch.at else None
+            goes_on = before is not None and branch.id == before.branch
+            if goes_on or (branch.at == current.seq - 1 and parent == before):
+                found += [hot.turn(entry) for entry in (await hot.read(positions=[Position(branch.id, current.seq)])).entries]
+        told = [turn for turn in found if turn.text and turn.kind not in AUTHOR_KINDS]
+        return [turn for turn in told if turn.id != current.id] + [turn for turn in told if turn.id == current.id]
 
     # -- the author's hand -----------------------------------------------------------------------------------------------
 

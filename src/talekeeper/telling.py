@@ -149,7 +149,7 @@ class Telling:
                 raise DuplicateId(f"the id {entry.id!r} belongs to a different turn")
             if not hot.path.has(entry.branch, entry.seq):
                 raise DuplicateId(f"the id {entry.id!r} belongs to a turn that is not on this branch: it was undone, or told elsewhere")
-            known[entry.id] = hot.turn(entry)
+            known[entry.id] = (await hot.fetch_turns([entry.position]))[0]
         if known and len(known) < len(drafts):
             raise DuplicateId("some of these turns were appended before, some were not: append the new ones alone")
         return known

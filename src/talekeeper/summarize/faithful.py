@@ -336,7 +336,7 @@ def _foreign(text: str, told: str) -> str | None:
 
 def _is_babble(text: str, content: set[str]) -> bool:
     """Whether a text says the same few words over and over."""
-    return len(text.split()) >= 5 * max(1, len(content))
+    return len(text.split()) >= 4 * max(1, len(content))
 
 
 def _content(text: str, lang: str) -> set[str]:

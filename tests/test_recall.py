@@ -1,0 +1,237 @@
+"""Recall: any heard turn is found by its words at any length of story, indexed or not, and nothing that was not heard plays a part."""
+
+from __future__ import annotations
+
+import random
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+import talekeeper as tk
+
+if TYPE_CHECKING:
+    from tests.conftest import OpenKeeper
+
+KEY = tk.MemoryKey("acme", "ana", "ash-crown")
+SEATS = (tk.Seat("dm", role="dm"), tk.Seat("rogue"), tk.Seat("bard"))
+WORDS = (
+    "lantern harbor bridge winter silver ferryman promise captain shadow copper hollow feather marble cellar garden thunder whisper anchor"
+    " candle forest mirror saddle barrel meadow castle dragon pepper ribbon tunnel velvet wagon arrow bottle crown dagger engine falcon"
+    " glacier hammer island jacket kettle ladder magnet needle orchard pirate quarry river statue temple umbrella valley window yellow zephyr"
+).split()
+
+
+def sentence(number: int) -> str:
+    """A dozen words out of the same few, in an order of its own."""
+    chosen = random.Random(number).choices(WORDS, k=12)
+    return " ".join(chosen).capitalize() + "."
+
+
+def phrase(number: int, length: int = 4) -> str:
+    """A piece of that sentence."""
+    words = sentence(number).rstrip(".").lower().split()
+    start = number % (len(words) - length)
+    return " ".join(words[start : start + length])
+
+
+async def found(story: tk.Story, seat: str, query: str, limit: int = 5) -> list[str]:
+    return [hit.turn.text for hit in await story.recall(seat, query, limit=limit)]
+
+
+@pytest.fixture
+async def story(keeper: tk.Keeper) -> tk.Story:
+    return await keeper.story(KEY, seats=SEATS)
+
+
+async def test_a_phrase_of_any_heard_turn_finds_it_at_3000_turns(story: tk.Story) -> None:
+    await story.append_many([
+        tk.Draft("dm", sentence(n), heard_by=(["rogue"], ["bard"], ["rogue", "bard"])[n % 3]) for n in range(2800)
+    ])  # fmt: skip
+    await story.settle()
+    await story.append_many([tk.Draft("dm", sentence(n), heard_by=["rogue"] if n % 2 else ["bard"]) for n in range(2800, 3000)])
+    for n in [*range(0, 2800, 97), *range(2790, 3000, 23), 2999]:
+        for seat in ("dm", "rogue", "bard"):
+            turn = (await story.turns(after=n, limit=1))[0]
+            hits = await found(story, seat, phrase(n), limit=3)
+            assert (sentence(n) in hits) == (seat in turn.audience), f"turn {n} for {seat}"
+    assert (await found(story, "dm", phrase(1234)))[0] == sentence(1234), "the one that has it word for word comes first"
+
+
+async def test_a_phrase_that_differs_from_a_thousand_turns_by_its_order_alone_finds_its_turn(story: tk.Story) -> None:
+    odd = await story.append("dm", "The blue door stands beside the red gate.")
+    await story.append_many([tk.Draft("dm", "The red door stands beside the blue gate.") for _ in range(1000)])
+    await story.settle()
+    assert (await story.recall("rogue", "blue door", limit=1))[0].turn.id == odd.id
+
+
+async def test_recall_is_the_same_before_and_after_indexing_and_after_opening_again(open_keeper: OpenKeeper, sqlite_file: str) -> None:
+    keeper = await open_keeper(sqlite_file)
+    story = await keeper.story(KEY, seats=SEATS)
+    for start in range(0, 300, 50):
+        await story.append_many([tk.Draft("dm", sentence(n), heard_by=["rogue"] if n % 4 == 0 else None) for n in range(start, start + 50)])
+    queries = [*(phrase(n) for n in range(0, 300, 41)), "silver lantern", "castle"]
+    before = [await story.recall("bard", query, limit=20) for query in queries]
+    await story.settle()
+    assert [await story.recall("bard", query, limit=20) for query in queries] == before
+    await keeper.close()
+    again = await (await open_keeper(sqlite_file)).story(KEY)
+    assert [await again.recall("bard", query, limit=20) for query in queries] == before
+
+
+@pytest.mark.parametrize(
+    ("text", "query"),
+    [
+        ("老人把银钥匙交给了米拉，说三天后在桥边等她。", "银钥匙"),
+        ("老人把银钥匙交给了米拉，说三天后在桥边等她。", "三天后在桥边"),
+        ("彼女は古い橋のたもとで鍵を待っていた。", "古い橋"),
+        ("은열쇠는 다리 밑에 숨겨져 있었다.", "다리 밑에"),
+        ("他说“龙”。", "龙"),
+        ("Die Glöckner läuteten die Straße hinunter.", "straße"),
+        ("Серебряный ключ лежит под мостом.", "ключ лежит под мостом"),
+        ("The innkeeper’s daughter whispered “run”.", "innkeeper's daughter"),
+        ("They owe us 4,711 crowns and 12% of the tin.", "4,711 crowns"),
+        ("MIRA HID THE BRASS KEYS BEHIND THE ALTAR!!!", "hid the brass keys"),
+        ("It is what it is.", "it is what it is"),
+    ],
+)
+async def test_a_phrase_is_found_in_every_script_whatever_case_and_punctuation(story: tk.Story, text: str, query: str) -> None:
+    turn = await story.append("dm", text)
+    await story.append_many([tk.Draft("dm", sentence(n)) for n in range(300)])
+    for _ in range(2):
+        hits = await story.recall("rogue", query, limit=1)
+        assert [hit.turn.id for hit in hits] == [turn.id]
+        await story.settle()
+
+
+async def test_turns_are_found_by_who_spoke(story: tk.Story) -> None:
+    await story.append("dm", "Nothing here.", voice="Old Brannoc")
+    await story.append("dm", "Nothing there.")
+    assert await found(story, "rogue", "Brannoc") == ["Nothing here."]
+
+
+@pytest.mark.parametrize("settled", [True, False], ids=["indexed", "in the tail"])
+async def test_an_edited_turn_is_found_by_its_new_words_and_not_by_the_old(story: tk.Story, settled: bool) -> None:
+    turn = await story.append("dm", "The zanzibar lies at anchor.")
+    secret = await story.append("dm", "The quixote is a secret.", heard_by=["rogue"])
+    await story.append_many([tk.Draft("dm", sentence(n)) for n in range(300 if settled else 10)])
+    await story.settle()
+    await story.edit(turn, "The wolfram lies at anchor.")
+    await story.edit(secret, "The wolfram is a secret.")
+    if settled:
+        await story.append_many([tk.Draft("dm", sentence(n)) for n in range(300, 600)])
+        await story.settle()
+    assert await found(story, "bard", "zanzibar") == []
+    assert await found(story, "bard", "wolfram") == ["The wolfram lies at anchor."]
+    assert sorted(await found(story, "rogue", "wolfram")) == ["The wolfram is a secret.", "The wolfram lies at anchor."]
+    assert await found(story, "rogue", "quixote") == []
+    (hit,) = await story.recall("bard", "wolfram")
+    assert (hit.turn.id, hit.turn.revision) == (turn.id, 1)
+
+
+async def test_an_edit_that_a_rewind_undid_is_not_found(story: tk.Story) -> None:
+    turn = await story.append("dm", "The zanzibar lies at anchor.")
+    await story.edit(turn, "The wolfram lies at anchor.")
+    await story.settle()
+    await story.rewind(1)
+    assert await found(story, "bard", "wolfram") == []
+    assert await found(story, "bard", "zanzibar") == ["The zanzibar lies at anchor."]
+
+
+@pytest.mark.parametrize("turns", [10, 400])
+async def test_a_forgotten_turn_is_not_found_by_any_of_its_words(story: tk.Story, turns: int) -> None:
+    turn = await story.append("dm", "The zanzibar lies at anchor.")
+    await story.append_many([tk.Draft("dm", sentence(n)) for n in range(turns)])
+    await story.settle()
+    await story.edit(turn, "The zanzibar lies at wolfram.")
+    await story.forget(turn)
+    for query in ("zanzibar", "wolfram", "The zanzibar lies at anchor"):
+        assert not [text for text in await found(story, "rogue", query, limit=50) if "zanzibar" in text]
+    assert await found(story, "rogue", "zanzibar") == []
+
+
+async def test_a_turn_that_was_rewound_is_not_found_and_is_found_again_on_its_branch(story: tk.Story) -> None:
+    await story.append("dm", "Before.")
+    await story.append("dm", "The zanzibar lies at anchor.")
+    await story.append_many([tk.Draft("dm", sentence(n)) for n in range(300)])
+    await story.settle()
+    await story.rewind(1)
+    assert await found(story, "rogue", "zanzibar") == []
+    left = next(branch for branch in await story.branches() if not branch.current)
+    assert await found(await story.switch(left.name), "rogue", "zanzibar") == ["The zanzibar lies at anchor."]
+
+
+async def test_ranking_counts_only_what_the_seat_heard(keeper: tk.Keeper, story: tk.Story) -> None:
+    other = await keeper.story(tk.MemoryKey("acme", "ana", "other"), seats=SEATS)
+    heard = [tk.Draft("dm", sentence(n), heard_by=["rogue"], id=f"turn-{n}") for n in range(60)]
+    await story.append_many(heard)
+    for draft in heard:
+        await other.append_many([tk.Draft("dm", "Silver lantern, silver lantern! " * 5, heard_by=["bard"]) for _ in range(8)])
+        await other.append_many([draft])
+    await other.settle()
+    for query in ("silver lantern", "castle bridge", phrase(7), "harbor"):
+        one, two = await story.recall("rogue", query, limit=40), await other.recall("rogue", query, limit=40)
+        assert one
+        assert [(hit.turn.id, hit.score) for hit in one] == [(hit.turn.id, hit.score) for hit in two]
+
+
+async def test_rarer_words_weigh_more_and_scores_fall(story: tk.Story) -> None:
+    await story.append_many([tk.Draft("dm", f"The castle is quiet on day {n}.") for n in range(50)])
+    rare = await story.append("dm", "The zanzibar came in at noon.")
+    hits = await story.recall("rogue", "castle zanzibar", limit=10)
+    assert hits[0].turn.id == rare.id
+    scores = [hit.score for hit in hits]
+    assert scores == sorted(scores, reverse=True)
+    assert scores[-1] > 0
+
+
+async def test_of_equal_turns_the_newest_comes_first(story: tk.Story) -> None:
+    turns = [await story.append("dm", "The gate is shut.") for _ in range(5)]
+    hits = await story.recall("rogue", "gate", limit=3)
+    assert [hit.turn.id for hit in hits] == [turn.id for turn in turns[:1:-1]]
+
+
+async def test_no_more_than_the_limit_is_returned(story: tk.Story) -> None:
+    await story.append_many([tk.Draft("dm", f"The gate is shut on day {n}.") for n in range(30)])
+    assert len(await story.recall("rogue", "gate")) == 5
+    for limit in (0, 1, 7, 30):
+        assert len(await story.recall("rogue", "gate", limit=limit)) == limit
+    assert len(await story.recall("rogue", "gate", limit=10_000)) == 30
+
+
+@pytest.mark.parametrize("query", ["?!… — ***", "🎲", "zyxwvut", "'", "\"", "NEAR(", "a* OR b", "gate AND", "col:gate NOT", "^", "%", "\\", "--"])
+async def test_odd_queries_are_only_words(story: tk.Story, query: str) -> None:
+    await story.append("dm", "The gate is shut.")
+    await story.settle()
+    hits = await found(story, "rogue", query)
+    assert hits == (["The gate is shut."] if "gate" in query else [])
+
+
+@pytest.mark.parametrize("query", ["", "   ", "\n"])
+async def test_a_blank_query_is_refused(story: tk.Story, query: str) -> None:
+    with pytest.raises(tk.InvalidInput, match="query is blank"):
+        await story.recall("rogue", query)
+
+
+async def test_an_empty_story_recalls_nothing(story: tk.Story) -> None:
+    assert await story.recall("rogue", "anything at all") == []
+
+
+async def test_a_very_long_query_is_answered_in_time(story: tk.Story) -> None:
+    await story.append_many([tk.Draft("dm", sentence(n)) for n in range(500)])
+    await story.settle()
+    query = " ".join(f"{WORDS[n % len(WORDS)]}{n}" for n in range(6000)) + " " + sentence(42)
+    start = time.perf_counter()
+    hits = await story.recall("rogue", query)
+    assert time.perf_counter() - start < 5
+    assert hits[0].turn.text == sentence(42)
+
+
+async def test_moves_sessions_and_notes_can_be_recalled_and_edits_and_pins_cannot(story: tk.Story) -> None:
+    await story.enter("rogue", "zanzibar")
+    await story.note("Zanzibar is an island.")
+    turn = await story.append("rogue", "So this is zanzibar.")
+    await story.pin(turn)
+    await story.edit(turn, "So this is Zanzibar!")
+    kinds = sorted(hit.turn.kind for hit in await story.recall("rogue", "zanzibar", limit=10))
+    assert kinds == ["enter", "note", "said"]
