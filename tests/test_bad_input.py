@@ -106,7 +106,9 @@ async def test_exactly_100_kb_is_accepted_and_kept_whole(story: tk.Story, text: 
     assert (await story.context("dm", budget=500)).tokens <= 500
 
 
-@pytest.mark.parametrize("text", ["a\x01b", "tab\there", "\ufeffmark", "e\u0301", "🏴‍☠️", "\u202eoverride", "a\r\nb", "'; DROP TABLE entries; --", "%s {x} \\"])
+@pytest.mark.parametrize(
+    "text", ["a\x01b", "tab\there", "\ufeffmark", "e\u0301", "🏴‍☠️", "\u202eoverride", "a\r\nb", "'; DROP TABLE entries; --", "%s {x} \\"]
+)
 async def test_odd_but_valid_text_is_kept_as_it_is(story: tk.Story, text: str) -> None:
     turn = await story.append("dm", text)
     assert (await story.turn(turn.id)).text == text
@@ -313,7 +315,9 @@ BAD_SEATS: dict[str, tuple[Any, type[tk.TalekeeperError], str]] = {
 
 
 @pytest.mark.parametrize("name", BAD_SEATS)
-async def test_seats_that_make_no_sense_are_refused_in_a_new_story_and_in_a_known_one(keeper: tk.Keeper, story: tk.Story, name: str) -> None:
+async def test_seats_that_make_no_sense_are_refused_in_a_new_story_and_in_a_known_one(
+    keeper: tk.Keeper, story: tk.Story, name: str
+) -> None:
     seats, error, message = BAD_SEATS[name]
     before = await look(story)
     for key in (KEY, tk.MemoryKey("acme", "ana", "new")):

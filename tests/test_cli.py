@@ -165,7 +165,7 @@ def test_log_shows_what_a_seat_heard(story: Path) -> None:
     assert [turn["seq"] for turn in data("log", "--after", "3", "--limit", "2")] == [4, 5]
     assert [turn["seq"] for turn in data("log", "--newest", "--limit", "2")] == [31, 32]
     assert "key" not in run("log", "--seat", "bard").stdout
-    assert "heard by dm, rogue; at tavern" in run("log", "--seat", "rogue").stdout
+    assert re.search(r"· tavern ·\n +1  DM +The innkeeper slides you a key.\n +heard by dm, rogue\n", run("log", "--seat", "rogue").stdout)
     run("pin", "2")
     assert [turn["kind"] for turn in data("log", "--kinds", "pin,edit")] == ["pin"]
 
@@ -251,7 +251,6 @@ def test_fork_and_branches(story: Path) -> None:
 def test_edit_and_regenerate(story: Path) -> None:
     assert data("edit", "1", "The innkeeper keeps the key.")["revision"] == 1
     assert "edited, revision 1" in run("log", "--limit", "1").stdout
-    assert "is no turn that anyone heard" in error("regenerate", "Again.")
     run("append", "dm", "First try.")
     assert data("regenerate", "Second try.")["text"] == "Second try."
     assert "First try." not in run("log").stdout

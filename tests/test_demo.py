@@ -52,7 +52,7 @@ def test_it_fits_the_terminal_and_is_plain_where_there_is_none(columns: int, mon
     out = CliRunner().invoke(main, ["demo"]).stdout
     assert max(width(line) for line in out.splitlines()) <= columns
     assert "\x1b" not in out
-    assert "to the byte" in out
+    assert "every memory is what it was, to the byte" in " ".join(out.split())
     for act in ("The story", "What each remembers", "What Wren knows and Corin does not", "Why this", "three answers", "Going back"):
         assert re.search(rf"^── \d  .*{act}", out, re.M), act
 

@@ -199,7 +199,9 @@ async def test_no_more_than_the_limit_is_returned(story: tk.Story) -> None:
     assert len(await story.recall("rogue", "gate", limit=10_000)) == 30
 
 
-@pytest.mark.parametrize("query", ["?!… — ***", "🎲", "zyxwvut", "'", "\"", "NEAR(", "a* OR b", "gate AND", "col:gate NOT", "^", "%", "\\", "--"])
+@pytest.mark.parametrize(
+    "query", ["?!… — ***", "🎲", "zyxwvut", "'", '"', "NEAR(", "a* OR b", "gate AND", "col:gate NOT", "^", "%", "\\", "--"]
+)
 async def test_odd_queries_are_only_words(story: tk.Story, query: str) -> None:
     await story.append("dm", "The gate is shut.")
     await story.settle()

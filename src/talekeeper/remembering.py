@@ -14,7 +14,7 @@ from talekeeper import recall as ranking
 from talekeeper import rim
 from talekeeper.context import PINNED, Line, Plan, Wish, as_fold, assemble, has_canon, make_plan, note_item
 from talekeeper.errors import BudgetTooSmall, Conflict, InvalidInput, UnknownFold, UnknownTurn, WrongType
-from talekeeper.folds import Node, leaves_after, roots_until
+from talekeeper.folds import Missing, Node, leaves_after, roots_until
 from talekeeper.hot import Hot
 from talekeeper.model import AUTHOR_KINDS, HEARD_KINDS, Block, Context, Fold, Item, Recollection, Seat, Turn
 from talekeeper.ports import Position, Posting, Span
@@ -49,6 +49,13 @@ class Remembering:
     ) -> Context:
         hot = self._hot
         counter = hot.shared.counter
+        if not extras and not hits and not hot.state.pins and counter.additive:  # nothing but the stable part
+            wish = Wish(seat, view, budget, recipe)
+            try:
+                plan = self._plan(wish)
+            except Missing:
+                plan = await hot.supply(lambda: self._plan(wish))
+            return assemble(wish, plan, {}, budget, counter.id, counter.count)
         unknown = set(extras) - {part.name for part in recipe.volatile}
         if unknown:
             raise InvalidInput(f"the recipe has no part {sorted(unknown)[0]!r}; it has: {', '.join(part.name for part in recipe.volatile)}")
@@ -89,9 +96,10 @@ class Remembering:
         hot = self._hot
         plan = await hot.supply(lambda: self._plan(wish))
         filled: dict[str, Sequence[tuple[Item, float]]] = dict(entries)
-        shown = {source for item in plan.items for source in item.sources}
-        filled["pinned"] = [*entries.get("pinned", ()), *((line.item, PINNED) for line in pins if line.turn.id not in shown)]
-        if hits:
+        if pins or hits:
+            items = [*plan.items, *(item for block in plan.blocks for item in block.items if item.kind == "turn")]
+            shown = {source for item in items for source in item.sources}
+            filled["pinned"] = [*entries.get("pinned", ()), *((line.item, PINNED) for line in pins if line.turn.id not in shown)]
             shown.update(line.turn.id for line in pins)
             count = hot.shared.counter.count
             recalled = [(Line(hit.turn, 0, count).item, hit.score) for hit in hits if hit.turn.id not in shown]

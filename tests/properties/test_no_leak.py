@@ -62,7 +62,9 @@ class Heard:
 class Unheard:
     """Something that neither x nor y hears of."""
 
-    what: Literal["talk", "think", "note", "move", "edit", "pin", "unpin", "override", "forget", "undone", "flood", "echo", "join", "regenerate"]
+    what: Literal[
+        "talk", "think", "note", "move", "edit", "pin", "unpin", "override", "forget", "undone", "flood", "echo", "join", "regenerate"
+    ]
     who: tuple[str, ...] = ("p",)
     texts: tuple[int, ...] = (0,)
     mentions: tuple[int, ...] = ()
@@ -209,7 +211,9 @@ async def known_to(story: tk.Story, seat: str, *, brief: bool) -> dict[str, Any]
     """Everything that a seat can get to know, with turns numbered as that seat heard them."""
     heard = await story.turns(seat=seat)
     number = {turn.id: index for index, turn in enumerate(heard)}
-    known: dict[str, Any] = {"log": [(turn.kind, turn.voice, turn.text, turn.location, turn.when, turn.revision, turn.tokens) for turn in heard]}
+    known: dict[str, Any] = {
+        "log": [(turn.kind, turn.voice, turn.text, turn.location, turn.when, turn.revision, turn.tokens) for turn in heard]
+    }
     for budget in BUDGETS:
         for query in (None, QUERIES[0], QUERIES[1]):
             known[f"context {budget} {query}"] = await asked(story, seat, number, budget, query)
@@ -237,7 +241,9 @@ async def asked(story: tk.Story, seat: str, number: dict[str, int], budget: int,
         ])
         for block in context.blocks
     ]  # fmt: skip
-    left_out = [(left.block, left.reason, left.turn_count, left.tokens, [number[source] for source in left.sources]) for left in context.left_out]
+    left_out = [
+        (left.block, left.reason, left.turn_count, left.tokens, [number[source] for source in left.sources]) for left in context.left_out
+    ]
     return context.text, context.tokens, context.stable_tokens, blocks, left_out
 
 
@@ -327,7 +333,11 @@ async def test_what_happens_in_another_story_changes_nothing(where: str, tmp_pat
         before = [await teller.story.context(seat.id, budget=budget, query=QUERIES[1]) for seat in SEATS for budget in BUDGETS]
         recalled = [await teller.story.recall("x", query, limit=50) for query in QUERIES]
         stats, version = await teller.story.stats(), teller.story.version
-        for key in (tk.MemoryKey("acme", "ana", "other"), tk.MemoryKey("acme:ana", "ash-crown", "x"), tk.MemoryKey("acme", "ana:ash-crown", "x")):
+        for key in (
+            tk.MemoryKey("acme", "ana", "other"),
+            tk.MemoryKey("acme:ana", "ash-crown", "x"),
+            tk.MemoryKey("acme", "ana:ash-crown", "x"),
+        ):
             other = Teller(keeper, await keeper.story(key, seats=SEATS))
             for act in LONG[4:12]:
                 await other.do(act.other[0])

@@ -56,6 +56,7 @@ def commits(draw: st.DrawFn) -> Callable[[StoryRecord, dict[int, int]], Commit]:
             {},
             optional={
                 "touch": st.booleans(),
+                "heads": st.dictionaries(numbers, st.integers(0, 3), max_size=1),
                 "channels": st.dictionaries(channels, st.tuples(texts), max_size=2),
                 "config": st.dictionaries(texts, texts, max_size=2),
                 "folds": some(st.builds(fold, st.sampled_from(NAMES), texts)),

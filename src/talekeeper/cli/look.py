@@ -108,8 +108,18 @@ _MARKS = {"event": "*", "enter": "→", "leave": "←", "note": "note", "edit": 
 _HEAD, _VOICE = 7, 14
 
 
-def turn_lines(turn: Turn, seats: int) -> list[str]:
-    """A turn as it stands in the log: number, voice, words, and who heard it where not everyone did."""
+def log_lines(turns: Sequence[Turn], seats: int) -> Iterator[str]:
+    """Turns in order, with a line where the place changes."""
+    place: str | None = None
+    for turn in turns:
+        if turn.location and turn.location != place:
+            place = turn.location
+            yield " " * (_HEAD + _VOICE + 2) + dim(f"· {one_line(place, 60)} ·")
+        yield from turn_lines(turn, seats, place)
+
+
+def turn_lines(turn: Turn, seats: int, place: str | None = None) -> list[str]:
+    """A turn: number, voice, words, who heard it where not everyone did, and where it was if that is not known."""
     number = dim(f"{turn.seq:>{_HEAD - 2}}") + "  "
     if turn.kind == "session":
         return [f"{number}{bold(rule(one_line(turn.text, 60), min(60, columns() - _HEAD)))}"]
@@ -120,7 +130,7 @@ def turn_lines(turn: Turn, seats: int) -> list[str]:
         text = f"{turn.target}{': ' if turn.text else ''}{turn.text}"
     line = hang(number + bold(pad(who, _VOICE)) + "  ", text, _HEAD + _VOICE + 2)
     told = [f"heard by {', '.join(turn.audience) or 'no one'}"] if len(turn.audience) < seats else []
-    told += [f"at {turn.location}"] if turn.location and turn.kind not in ("enter", "leave") else []
+    told += [f"at {turn.location}"] if turn.location and turn.location != place and turn.kind not in ("enter", "leave") else []
     told += [f"edited, revision {turn.revision}"] if turn.revision else []
     return [line, *([" " * (_HEAD + _VOICE + 2) + dim(one_line("; ".join(told)))] if told else [])]
 
@@ -140,7 +150,7 @@ async def log(desk: Desk, seat: str | None, kinds: str | None, after: int, limit
     """
     async with desk.open() as story:
         found = await story.turns(seat=seat, kinds=names(kinds), after=after, limit=limit, newest=newest)
-        desk.show(found, lambda: (line for turn in found for line in turn_lines(turn, len(story.seats))))
+        desk.show(found, lambda: log_lines(found, len(story.seats)))
 
 
 # -- memory ------------------------------------------------------------------------------------------------------------

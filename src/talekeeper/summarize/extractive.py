@@ -145,6 +145,8 @@ _DICE_TALK = Pattern(
     r"|\b(?:that's|it's|that is|does|das ist|das sind|ça fait|eso es|это)\s+(?:an?\s+|eine\s+|un\s+)?\d+\b(?!\s+[a-zà-ÿа-я]{4})",
     re.I,
 )
+_DICE_TALK_WORDS = 16
+"""Talk of dice is short, unless it says so: a number in a longer sentence is one of the story."""
 _DETAIL = 0.3
 """What a word is worth that tells anything at all."""
 _BASE = 25.0
@@ -234,7 +236,7 @@ def _rank(draft: _Draft, voices: Collection[str]) -> int:
         rolls = len([word for word in words if word.marks & _ROLL])
         if rolls > 1 or (marks & NUMBER and not marks & _DEATH):
             return _TABLE_TALK
-    if marks & (NUMBER | _ROLL) and _talks_dice(draft.body):
+    if (marks & _ROLL or (marks & NUMBER and len(words) <= _DICE_TALK_WORDS)) and _talks_dice(draft.body):
         return _TABLE_TALK
     if is_cjk(draft.lang):
         idle = sum(len(word.norm) for word in words if word.marks & _CHATTER)

@@ -201,12 +201,16 @@ class StoreContract:
     async def test_a_writer_who_expects_another_head_conflicts_and_leaves_nothing(self, store: Store) -> None:
         story = await store.create(KEY, CONFIG)
         await store.write(Commit(story.id, story.rev, entries=[entry(1), entry(2)]))
-        for heads in ({1: 1}, {1: 3}, {7: 2}):
+        for heads in ({1: 1}, {1: 3}, {7: 2}, {-1: 2}, {1 << 18 | 1: 2}, {2**40: 2}, {1: 2, 7: 0}):
             with pytest.raises(Conflict):
-                await store.write(Commit(story.id, story.rev, heads=heads, texts=[text_of("a")]))
+                await store.write(Commit(story.id, story.rev, heads=heads, entries=[entry(3)], texts=[text_of("a")]))
         assert (await store.read(Read(story.id, folds=["a"]))).texts == []
-        await store.write(Commit(story.id, story.rev, heads={1: 2}, texts=[text_of("a")]))
+        assert await store.head(story.id, 1) == Head(story.rev, 2)
+        await store.write(Commit(story.id, story.rev, heads={1: 2}, entries=[entry(3)], texts=[text_of("a")]))
         assert (await store.read(Read(story.id, folds=["a"]))).texts == [text_of("a")]
+        await store.write(
+            Commit(story.id, story.rev, heads={1: 3, 2: 1}, branches=[Branch(2, "other", 1, 1)], entries=[entry(2, branch=2)])
+        )
 
     async def test_a_place_is_taken_once(self, store: Store) -> None:
         story = await store.create(KEY, CONFIG)
@@ -781,6 +785,7 @@ def all_kinds(story: int, rev: int, seq: int) -> list[Commit]:
         Commit(story, rev, touch=True),
         Commit(story, rev, entries=[entry(seq)]),
         Commit(story, rev, entries=[entry(seq, id="new")]),
+        Commit(story, rev, heads={1: seq - 1}),
         Commit(story, rev, channels={9: ("new",)}),
         Commit(story, rev, branches=[Branch(9, "new", 1, 1)]),
         Commit(story, rev, config={"new": True}),

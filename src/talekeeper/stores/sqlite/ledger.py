@@ -38,6 +38,7 @@ CROWD = 32
 REMEMBERED = 100_000
 
 _NOTHING = Spending()
+_NOWHERE: Mapping[int, int] = {}
 
 
 class Erased(NamedTuple):
@@ -86,10 +87,7 @@ class Ledger:
             rev = self._revs[story] = self._rev(story)
         if rev != work.rev:
             raise Conflict(f"story {story} is at revision {rev}, not {work.rev}: read again, then retry")
-        if (
-            work.touch or work.heads or work.channels or work.branches or work.folds or work.texts or work.index or work.snapshot is not None
-            or work.erase is not None or work.spending is not None or work.config is not None or work.health is not None
-        ):  # fmt: skip
+        if self._is_special(work):
             return self._apply_whole(work)
         if not self._append_one(work):
             rows, heads, tied = self._check(work)
@@ -115,6 +113,36 @@ class Ledger:
         self._rows.append((key << SEQ_BITS | seq,) + entry[2:])  # noqa: RUF005 - twice as quick as unpacking
         return True
 
+    def append_alone(self, commit: Commit) -> int | None:
+        """The revision, after one plain entry was checked and committed by a single statement of its own; None where that cannot be done.
+
+        What is remembered may be out of date here; the statement looks for itself."""
+        if len(commit.entries) != 1 or self._is_special(commit):
+            return None
+        entry = commit.entries[0]
+        key = commit.story << BRANCH_BITS | entry[0]
+        seq = entry[1]
+        if self._heads.get(key) != seq - 1 or entry[11] is not None or entry[12] is not None or seq > MAX_SEQ:
+            return None
+        try:
+            done = self.db.execute(SQL["insert_turn_alone"], (key << SEQ_BITS | seq, *entry[2:11], commit.story, commit.rev)).rowcount
+        except sqlite3.IntegrityError:
+            done = 0
+        if not done:  # someone else was here: the long way finds out what to say about it
+            self.forget()
+            return None
+        self._heads[key] = seq
+        return commit.rev
+
+    @staticmethod
+    def _is_special(work: Commit) -> bool:
+        """Whether there is more to a commit than entries."""
+        return bool(
+            work.touch or work.heads or work.channels or work.branches or work.folds or work.texts or work.index
+            or work.snapshot is not None or work.erase is not None or work.spending is not None or work.config is not None
+            or work.health is not None
+        )  # fmt: skip
+
     def flush(self) -> None:
         """Inserts the plain appends that were collected."""
         if self._rows:
@@ -138,9 +166,14 @@ class Ledger:
             raise UnknownStory(f"there is no story number {story}: it was deleted, or never made")
         return rev
 
-    def _head(self, story: int, branch: int, key: int) -> int | None:
-        """The last entry of a branch; None where there is no such branch."""
-        head = self._heads.get(key)
+    def _head(self, story: int, branch: int, moved: Mapping[int, int] = _NOWHERE) -> int | None:
+        """The last entry of a branch, or where the commit at hand has moved it to; None where there is no such branch."""
+        if not 0 <= branch <= MAX_BRANCH:
+            return None
+        key = story << BRANCH_BITS | branch
+        head = moved.get(key)
+        if head is None:
+            head = self._heads.get(key)
         if head is None:
             try:
                 head = self._heads[key] = read_head(self.db, story, branch).seq
@@ -156,25 +189,22 @@ class Ledger:
         tied = False
         for branch in commit.branches:
             pack(story, branch.id, branch.at)
-            key = story << BRANCH_BITS | branch.id
-            head = self._head(story, branch.id, key)
-            heads[key] = branch.at if head is None else head
+            head = self._head(story, branch.id)
+            heads[story << BRANCH_BITS | branch.id] = branch.at if head is None else head
         for number, seq in commit.heads.items():
-            head = self._head(story, number, story << BRANCH_BITS | number)
+            head = self._head(story, number, heads)
             if head != seq:
                 raise Conflict(f"branch {number} of story {story} is at {head}, not {seq}: read again, then retry")
         for entry in commit.entries:
             number, seq = entry[0], entry[1]
-            key = story << BRANCH_BITS | number
-            head = heads.get(key)
+            head = self._head(story, number, heads)
             if head is None:
-                head = self._head(story, number, key) if 0 <= number <= MAX_BRANCH else None
-                if head is None:
-                    raise UnknownBranch(f"story {story} has no branch number {number}")
+                raise UnknownBranch(f"story {story} has no branch number {number}")
             if seq != head + 1:
                 raise Conflict(f"entry {seq} of branch {number} is not right behind its head {head}: read again, then retry")
             if seq > MAX_SEQ:
                 pack(story, number, seq)
+            key = story << BRANCH_BITS | number
             heads[key] = seq
             rows.append(entry_row(key << SEQ_BITS | seq, entry))
             tied = tied or entry.id is not None or bool(entry.extra and "target" in entry.extra)

@@ -152,6 +152,12 @@ SELECT branch, seq, state FROM snapshots WHERE story = ? AND branch = ? AND seq 
 INSERT INTO turns (pos, kind, speaker, voice, text, channel, location, tokens, counter, time, id, extra)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
+-- A lone append, checked and committed in one statement: nothing is inserted where the story's revision is another by now.
+-- name: insert_turn_alone
+INSERT INTO turns (pos, kind, speaker, voice, text, channel, location, tokens, counter, time)
+SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10
+WHERE (SELECT rev FROM stories WHERE id = ?11) = ?12 AND NOT EXISTS (SELECT 1 FROM arrivals WHERE pos = ?1);
+
 -- name: insert_arrival
 INSERT INTO arrivals (pos, kind, speaker, voice, text, channel, location, tokens, counter, time, id, extra)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);

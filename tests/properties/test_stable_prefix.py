@@ -1,0 +1,279 @@
+"""I8: the next stable part extends the last, except for a few moves of the cut. I9: what a context costs does not follow the story."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+import talekeeper as tk
+from talekeeper.context import DEFAULT_RECIPE
+from talekeeper.ports import Commit, Found, Head, Posting, Read, StoryRecord
+from talekeeper.stores import InMemoryStore, open_store
+
+KEY = tk.MemoryKey("acme", "ana", "ash-crown")
+SENTENCES = (
+    "Captain Voss counts the silver coins on the table twice and says that nobody leaves before the third bell.",
+    "The old ferryman swears that the bridge will not hold another winter, whatever the duke has promised.",
+    "Okay.",
+    "Mira hides the brass key under the loose stone behind the altar and tells nobody about the second door.",
+    "I roll a 14 and open the door.",
+)
+
+
+def words(number: int) -> str:
+    return f"m{number}m {SENTENCES[number % len(SENTENCES)]}"
+
+
+def stable_text(context: tk.Context) -> str:
+    return "".join(block.text for block in context.blocks if block.stable)
+
+
+def stride(seat: tk.Seat, budget: int, *, canon: bool = False) -> float:
+    """How many tokens a seat must hear, at the least, before its cut moves again: a third of what recent may hold."""
+    shares = DEFAULT_RECIPE.story + (DEFAULT_RECIPE.canon if canon else 0)
+    return budget * (seat.fold_at - shares) / 3
+
+
+# -- I8 ----------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("budget", [300, 700, 2000, 5000])
+@pytest.mark.parametrize("circles", [False, True], ids=["everyone hears all", "several circles"])
+async def test_the_next_stable_part_extends_the_last_but_for_rare_moves(budget: int, circles: bool) -> None:
+    seat = tk.Seat("rogue")
+    async with tk.open(":memory:", counter=tk.Heuristic()) as keeper:
+        story = await keeper.story(KEY, seats=[tk.Seat("dm", role="dm"), seat, tk.Seat("bard"), tk.Seat("cat")])
+        audiences: Sequence[list[str] | None] = [None, None, ["rogue"], ["bard"], ["rogue", "cat"]] if circles else [None]
+        last, moves, heard = "", 0, 0
+        for number in range(600):
+            turn = await story.append("dm", words(number), heard_by=audiences[number % 7 % len(audiences)])
+            context = await story.context("rogue", budget=budget, query="silver" if number % 5 == 0 else None)
+            now = stable_text(context)
+            assert context.text.startswith(now)
+            assert context.stable_tokens == keeper.counter.count(now)
+            if "rogue" not in turn.audience:
+                assert now == last, "what a seat did not hear moves nothing"
+            elif not now.startswith(last):
+                moves += 1
+            heard += turn.tokens if "rogue" in turn.audience else 0
+            last = now
+        assert moves <= heard / stride(seat, budget) + 2, f"{moves} moves in {heard} tokens"
+        assert moves >= 1 or heard < budget
+
+
+@pytest.mark.parametrize("budget", [2000, 5000])
+async def test_recent_shrinks_by_whole_chunks_where_chunks_are_small(budget: int) -> None:
+    async with tk.open(":memory:", counter=tk.Heuristic()) as keeper:
+        story = await keeper.story(KEY, seats=[tk.Seat("dm", role="dm"), tk.Seat("rogue")])
+        firsts: list[int] = []
+        for number in range(600):
+            await story.append("dm", words(number))
+            context = await story.context("rogue", budget=budget)
+            recent = context.block("recent")
+            assert recent is not None
+            first = (await story.turn(recent.items[0].sources[0])).seq
+            if not firsts or first != firsts[-1]:
+                firsts.append(first)
+        leaves: set[int] = set()
+        todo = await story.folds("rogue", budget=budget)
+        while todo:
+            fold = todo.pop()
+            if fold.level:
+                todo += [await story.fold(child) for child in fold.children]
+            else:
+                leaves.add((await story.turn(fold.children[-1])).seq)
+        assert len(firsts) > 2
+        assert firsts == sorted(firsts)
+        for first in firsts[1:]:
+            assert first - 1 in leaves, f"recent began in the middle of a chunk, at turn {first}"
+
+
+async def test_the_stable_part_does_not_depend_on_when_it_was_last_asked_for() -> None:
+    """A context has no memory of earlier contexts: asked for at every turn or never before, it is the same."""
+    async with tk.open(":memory:", counter=tk.Heuristic()) as keeper:
+        asked = await keeper.story(KEY, seats=[tk.Seat("dm", role="dm"), tk.Seat("rogue")])
+        never = await keeper.story(tk.MemoryKey("acme", "ana", "other"), seats=[tk.Seat("dm", role="dm"), tk.Seat("rogue")])
+        for number in range(260):
+            for story in (asked, never):
+                await story.append("dm", words(number))
+            contexts = [await asked.context("rogue", budget=budget) for budget in (300, 1000)]
+            if number % 37 == 0:
+                assert [context.text for context in contexts] == [(await never.context("rogue", budget=b)).text for b in (300, 1000)]
+
+
+async def test_pins_facts_and_queries_stay_out_of_the_stable_part() -> None:
+    async with tk.open(":memory:", counter=tk.Heuristic()) as keeper:
+        story = await keeper.story(KEY, seats=[tk.Seat("dm", role="dm"), tk.Seat("rogue")])
+        await story.append_many([tk.Draft("dm", words(number)) for number in range(300)])
+        plain = await story.context("rogue", budget=1500)
+        extras = {"facts": [tk.Note("Voss is rich.")], "moments": [tk.Note("The bridge fell.")]}
+        full = await story.context("rogue", budget=1500, query="silver", extras=extras)
+        assert stable_text(full) == stable_text(plain) == plain.text
+        assert full.stable_tokens == plain.tokens
+
+
+# -- I9 ----------------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Counts:
+    """What a store was asked for."""
+
+    calls: int = 0
+    entries: int = 0
+    folds: int = 0
+
+
+class CountingStore:
+    """A store that counts what is read from it."""
+
+    def __init__(self, inner: tk.Store) -> None:
+        self.inner = inner
+        self.counts = Counts()
+
+    async def create(self, key: tk.MemoryKey, config: Mapping[str, Any]) -> StoryRecord:
+        return await self.inner.create(key, config)
+
+    async def load(self, key: tk.MemoryKey) -> StoryRecord | None:
+        self.counts.calls += 1
+        return await self.inner.load(key)
+
+    async def keys(self, tenant_id: str | None = None) -> list[tk.MemoryKey]:
+        return await self.inner.keys(tenant_id)
+
+    async def head(self, story: int, branch: int) -> Head:
+        self.counts.calls += 1
+        return await self.inner.head(story, branch)
+
+    async def read(self, request: Read) -> Found:
+        found = await self.inner.read(request)
+        self.counts.calls += 1
+        self.counts.entries += len(found.entries)
+        self.counts.folds += len(found.folds)
+        return found
+
+    async def write(self, commit: Commit) -> int:
+        return await self.inner.write(commit)
+
+    async def search(self, story: int, terms: Sequence[str]) -> list[list[Posting]]:
+        self.counts.calls += 1
+        return await self.inner.search(story, terms)
+
+    async def delete(self, key: tk.MemoryKey) -> bool:
+        return await self.inner.delete(key)
+
+    async def close(self) -> None:
+        """The store under it lives on, for the next keeper."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+
+SIX = [tk.Seat("dm", role="dm"), *(tk.Seat(f"pc{n}", token_limit=2000) for n in range(5))]
+PLACES = ("tavern", "crypt", "moor", "mill")
+
+
+async def tell_scenes(story: tk.Story, scenes: range, turns: int) -> None:
+    """Scenes of that many turns each; before each some come and some go."""
+    for scene in scenes:
+        luck = random.Random(scene)
+        for seat in luck.sample([seat.id for seat in SIX[1:]], 2):
+            await story.enter(seat, luck.choice(PLACES))
+        if scene % 5 == 4:
+            await story.leave(luck.choice([seat.id for seat in SIX[1:]]))
+        here = story.presence()
+        speakers = [seat for seat, place in here.items() if place is not None]
+        await story.append_many([
+            tk.Draft(luck.choice(speakers), words(scene * turns + n)) if n % 3 else tk.Draft("dm", words(scene * turns + n), location=luck.choice(PLACES))
+            for n in range(turns)
+        ])  # fmt: skip
+
+
+@asynccontextmanager
+async def keeper_on(store: CountingStore) -> AsyncIterator[tk.Keeper]:
+    async with tk.open(store, counter=tk.Heuristic()) as keeper:
+        yield keeper
+
+
+class Cost(NamedTuple):
+    """What a context was made of: items shown, calls to the store, entries and folds that it gave."""
+
+    items: int
+    calls: int
+    entries: int
+    folds: int
+
+
+def most(costs: Sequence[Cost]) -> Cost:
+    return Cost(*(max(column) for column in zip(*costs, strict=True)))
+
+
+async def cost(store: CountingStore, story: tk.Story, budget: int) -> list[Cost]:
+    """What a context costs, for each seat."""
+    rows = []
+    for seat in SIX:
+        store.counts = Counts()
+        context = await story.context(seat.id, budget=budget)
+        assert context.tokens <= budget
+        items = sum(len(block.items) for block in context.blocks)
+        rows.append(Cost(items, store.counts.calls, store.counts.entries, store.counts.folds))
+    return rows
+
+
+@pytest.mark.parametrize("where", ["memory", "file"])
+async def test_a_context_touches_no_more_after_5000_turns_than_after_500(where: str, tmp_path: Path) -> None:
+    inner = InMemoryStore() if where == "memory" else await open_store(tmp_path / "s.db", durable=False)
+    store = CountingStore(inner)
+    hot: dict[int, list[Cost]] = {}
+    cold: dict[int, list[Cost]] = {}
+    per_turn: dict[int, float] = {}
+    for told, scenes in ((500, range(4)), (5000, range(4, 40))):
+        async with keeper_on(store) as keeper:
+            story = await keeper.story(KEY, seats=SIX)
+            await tell_scenes(story, scenes, 125)
+            await story.settle()
+            await cost(store, story, 2000)
+            await story.append("dm", "And on.")
+            hot[told] = await cost(store, story, 2000)
+            stats = await story.stats()
+            per_turn[told] = stats.folds / stats.turns
+            assert stats.turns >= told
+        async with keeper_on(store) as keeper:
+            story = await keeper.story(KEY)
+            cold[told] = await cost(store, story, 2000)
+            assert [row.items for row in cold[told]] == [row.items for row in hot[told]]
+            log = await story.turns(seat="pc1")
+            covered = await story.sources(await story.context("pc1", budget=2000))
+            assert len(covered) == len(set(covered)) == len(log)
+    await inner.close()
+    assert per_turn[5000] <= max(1.0, 1.25 * per_turn[500]), f"folds per turn: {per_turn}"
+    early, late = most(hot[500]), most(hot[5000])
+    assert late.items <= 2 * early.items + 20, f"items of a context: {early.items}, then {late.items}"
+    assert late.calls <= 4, f"a hot context called the store {late.calls} times"
+    assert late.entries + late.folds <= 64, f"a hot context read {late.entries} entries and {late.folds} folds"
+    early, late = most(cold[500]), most(cold[5000])
+    assert late.calls <= 2 * early.calls + 12, f"a cold context called the store {early.calls} times, then {late.calls}"
+    assert late.entries <= 2 * early.entries + 200, f"a cold context read {early.entries} entries, then {late.entries}"
+    assert late.folds <= 3 * early.folds + 100, f"a cold context read {early.folds} folds, then {late.folds}"
+
+
+async def test_opening_a_long_story_reads_a_bounded_part_of_it(tmp_path: Path) -> None:
+    store = CountingStore(await open_store(tmp_path / "s.db", durable=False))
+    reads: list[int] = []
+    for _ in range(2):
+        async with keeper_on(store) as keeper:
+            await tell_scenes(await keeper.story(KEY, seats=SIX), range(10), 200)
+        store.counts = Counts()
+        async with keeper_on(store) as keeper:
+            story = await keeper.story(KEY)
+            await story.append("dm", "And on.")
+            reads.append(store.counts.entries)
+    await store.inner.close()
+    assert reads[1] <= reads[0] + 100
+    assert reads[1] < 600, f"{reads[1]} of 4,000 entries were read to go on"

@@ -1,0 +1,213 @@
+"""The portal for code without an event loop: the same calls, the same results, the same errors, from any thread."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import talekeeper as tk
+from talekeeper.testing.models import MoodyModel
+
+KEY = tk.MemoryKey("acme", "ana", "ash-crown")
+SEATS = (tk.Seat("dm", role="dm"), tk.Seat("rogue", token_limit=400), tk.Seat("bard", token_limit=400))
+
+
+@pytest.fixture
+def keeper(target: str) -> Iterator[Any]:
+    with tk.sync.open(target, counter=tk.Heuristic(), clock=lambda: 0.0, durable=False) as keeper:
+        yield keeper
+
+
+@pytest.fixture
+def story(keeper: Any) -> Any:
+    return keeper.story(KEY, seats=SEATS)
+
+
+def words(number: int) -> str:
+    return f"m{number}m: Captain Voss counts the silver coins on the table twice and says that nobody leaves before the bell."
+
+
+def test_the_portal_gives_what_the_async_door_gives(story: Any) -> None:
+    async def told() -> list[Any]:
+        async with tk.open(":memory:", counter=tk.Heuristic(), clock=lambda: 0.0) as keeper:
+            other = await keeper.story(KEY, seats=SEATS)
+            for number in range(60):
+                await other.append("dm", words(number), heard_by=["bard"] if number % 7 == 0 else None)
+            await other.edit(3, "Edited.")
+            return [
+                [(await other.context(seat.id, budget=budget, query="silver")).text for seat in SEATS for budget in (150, 400, 3000)],
+                [(hit.turn.text, hit.score) for hit in await other.recall("rogue", "silver coins")],
+                [(turn.seq, turn.text) for turn in await other.turns()],
+                await other.stats(), other.presence(), other.head, other.seats, other.version,
+            ]  # fmt: skip
+
+    for number in range(60):
+        story.append("dm", words(number), heard_by=["bard"] if number % 7 == 0 else None)
+    story.edit(3, "Edited.")
+    assert [
+        [story.context(seat.id, budget=budget, query="silver").text for seat in SEATS for budget in (150, 400, 3000)],
+        [(hit.turn.text, hit.score) for hit in story.recall("rogue", "silver coins")],
+        [(turn.seq, turn.text) for turn in story.turns()],
+        story.stats(), story.presence(), story.head, story.seats, story.version,
+    ] == asyncio.run(told())  # fmt: skip
+
+
+def test_errors_pass_through_as_they_are(keeper: Any, story: Any) -> None:
+    with pytest.raises(tk.UnknownSeat, match="did you mean 'rogue'"):
+        story.append("rouge", "Hi.")
+    with pytest.raises(tk.WrongType):
+        story.append("dm", None)
+    with pytest.raises(tk.MissingKey):
+        keeper.story(None)
+    story.append("dm", "A pinned line.")
+    story.pin(1)
+    with pytest.raises(tk.BudgetTooSmall) as raised:
+        story.context("rogue", budget=1)
+    assert raised.value.needed > 1
+    with pytest.raises(AttributeError):
+        story.no_such_method  # noqa: B018
+
+
+def test_stories_that_come_back_are_wrapped_too(story: Any) -> None:
+    story.append("dm", "One.")
+    fork = story.fork(name="what if")
+    fork.append("dm", "Two.")
+    assert [turn.text for turn in fork.turns()] == ["One.", "Two."]
+    main = fork.switch("main")
+    assert [turn.text for turn in main.turns()] == ["One."]
+    assert (fork.branch, main.branch, fork.key) == ("what if", "main", KEY)
+
+
+def test_values_come_back_as_they_are(story: Any) -> None:
+    turn = story.append("dm", "One.")
+    assert isinstance(turn, tk.Turn)
+    assert isinstance(story.context("rogue"), tk.Context)
+    assert story.rewind(0) == 0
+    assert story.turns() == []
+    assert {"append", "context", "fork"} <= set(dir(story))
+
+
+def test_all_stories_of_a_keeper_are_within_reach(keeper: Any, story: Any) -> None:
+    assert keeper.keys() == [KEY]
+    assert keeper.delete(KEY) is True
+    assert keeper.keys() == []
+    with pytest.raises(tk.UnknownStory):
+        story.turns()
+
+
+def test_what_was_told_is_there_when_the_file_is_opened_again(tmp_path: Path) -> None:
+    path = tmp_path / "saga.db"
+    with tk.sync.open(path) as keeper:
+        keeper.story(KEY, seats=SEATS).append("dm", "The innkeeper slides you a key.")
+    with tk.sync.open(path) as keeper:
+        assert [turn.text for turn in keeper.story(KEY).turns()] == ["The innkeeper slides you a key."]
+
+
+def test_after_closing_nothing_works_and_no_thread_is_left(target: str) -> None:
+    before = set(threading.enumerate())
+    keeper = tk.sync.open(target)
+    story = keeper.story(KEY, seats=SEATS)
+    assert set(threading.enumerate()) > before
+    keeper.close()
+    assert set(threading.enumerate()) <= before
+    with pytest.raises(tk.TalekeeperError, match="closed|open"):
+        story.append("dm", "Too late.")
+    with pytest.raises(tk.TalekeeperError, match="closed|open"):
+        keeper.keys()
+
+
+def test_closing_twice_is_harmless(target: str) -> None:
+    keeper = tk.sync.open(target)
+    keeper.close()
+    keeper.close()
+
+
+def test_a_keeper_that_cannot_be_opened_leaves_no_thread_behind(tmp_path: Path) -> None:
+    before = set(threading.enumerate())
+    with pytest.raises(tk.TalekeeperError):
+        tk.sync.open("ftp://nowhere")
+    broken = tmp_path / "broken.db"
+    broken.write_bytes(b"This is no database at all." * 100)
+    with pytest.raises(tk.StoreError):
+        tk.sync.open(broken)
+    assert set(threading.enumerate()) <= before
+
+
+def test_many_threads_may_use_one_story_at_once(story: Any) -> None:
+    def tell(number: int) -> None:
+        for n in range(10):
+            story.append("dm", f"Thread {number}, line {n}.")
+            story.context("rogue", budget=300)
+
+    with ThreadPoolExecutor(8) as pool:
+        for future in [pool.submit(tell, number) for number in range(8)]:
+            future.result()
+    texts = [turn.text for turn in story.turns()]
+    assert len(texts) == len(set(texts)) == 80
+    for number in range(8):
+        mine = [text for text in texts if text.startswith(f"Thread {number},")]
+        assert mine == [f"Thread {number}, line {n}." for n in range(10)], "each thread's own order is kept"
+
+
+def test_many_threads_may_use_many_stories_at_once(keeper: Any) -> None:
+    def play(number: int) -> list[str]:
+        story = keeper.story(tk.MemoryKey("acme", "ana", f"story {number}"), seats=SEATS)
+        for n in range(15):
+            story.append("dm", f"Story {number}, line {n}.")
+        return [turn.text for turn in story.turns()]
+
+    with ThreadPoolExecutor(8) as pool:
+        for number, texts in enumerate(pool.map(play, range(16))):
+            assert texts == [f"Story {number}, line {n}." for n in range(15)]
+    assert len(keeper.keys()) == 16
+
+
+def test_one_slow_call_does_not_hold_up_the_others(target: str) -> None:
+    started, released = threading.Event(), threading.Event()
+
+    async def model(messages: Sequence[tk.Message]) -> str:
+        started.set()
+        while not released.is_set():
+            await asyncio.sleep(0.01)
+        return ""
+
+    with tk.sync.open(target, summarizer=model, counter=tk.Heuristic(), timeout=30, retry=tk.RetryPolicy(attempts=1)) as keeper:
+        story = keeper.story(KEY, seats=SEATS)
+        story.append_many([tk.Draft("dm", words(number)) for number in range(60)])
+        waiter = threading.Thread(target=story.settle)
+        waiter.start()
+        assert started.wait(10)
+        start = time.perf_counter()
+        story.append("dm", "Meanwhile.")
+        assert "Meanwhile." in story.context("rogue").text
+        assert time.perf_counter() - start < 5
+        assert waiter.is_alive()
+        released.set()
+        waiter.join()
+
+
+def test_folds_are_made_behind_the_portal_too(target: str) -> None:
+    with tk.sync.open(target, summarizer=MoodyModel(), counter=tk.Heuristic()) as keeper:
+        story = keeper.story(KEY, seats=SEATS)
+        story.append_many([tk.Draft("dm", words(number)) for number in range(60)])
+        story.settle()
+        assert {fold.made_by for fold in story.folds("rogue")} == {"model"}
+        assert story.health().state is tk.HealthState.HEALTHY
+
+
+async def test_the_portal_may_be_used_from_a_thread_of_an_async_program(target: str) -> None:
+    def play() -> str:
+        with tk.sync.open(target) as keeper:
+            story = keeper.story(KEY, seats=SEATS)
+            story.append("dm", "Hello.")
+            text: str = story.context("rogue").text
+            return text
+
+    assert "Hello." in await asyncio.to_thread(play)
