@@ -83,6 +83,15 @@ async def test_a_story_in_memory_can_be_examined_while_it_is_told() -> None:
         assert len(steps) > 5
 
 
+async def test_a_turn_that_is_one_of_very_many_with_the_same_words_is_no_damage() -> None:
+    async with open_keeper(":memory:") as keeper:
+        story = await keeper.story(KEY, seats=SEATS[:1])
+        await story.append("dm", "The blue door stands beside the red door.")
+        await story.append_many([tk.Draft("dm", "The red door stands beside the blue door.") for _ in range(300)])
+        await story.settle()
+        assert await examine(keeper, KEY) == []
+
+
 async def test_examining_changes_nothing(file: Path) -> None:
     async with open_keeper(file) as keeper:
         record = await keeper.store.load(KEY)

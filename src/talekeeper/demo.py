@@ -5,8 +5,8 @@ It needs no model, no key and no network. Everything that is shown comes from th
 
 from __future__ import annotations
 
+import asyncio
 import tempfile
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -119,14 +119,14 @@ def _place(file: Path | None) -> Iterator[Path]:
 
 
 async def _show(story: tk.Story, stage: _Stage, file: Path | None) -> dict[str, Any]:
-    stage.title("THE SALT LANTERN", f"a story in {len(SCRIPT)} beats, for three who do not hear the same")
+    await stage.title("THE SALT LANTERN", f"a story in {len(SCRIPT)} beats, for three who do not hear the same")
     await _tell(story, stage)
     contexts = await _remember(story, stage)
     secrets = await _compare(story, stage)
     await _explain(story, stage)
     hits = await _recall(story, stage)
     branches = await _go_back(story, stage)
-    stage.end(file)
+    await stage.end(file)
     return {"file": file and str(file), "contexts": contexts, "only_the_rogue_knows": secrets, "recall": hits, "branches": branches}
 
 
@@ -134,14 +134,14 @@ async def _show(story: tk.Story, stage: _Stage, file: Path | None) -> dict[str, 
 
 
 async def _tell(story: tk.Story, stage: _Stage) -> None:
-    stage.act("The story", "Each line is a turn of one log. The letters on the left say who hears it: Dungeon master, Wren, Corin.")
+    await stage.act("The story", "Each line is a turn of one log. The letters on the left say who hears it: Dungeon master, Wren, Corin.")
     place: str | None = None
     for beat in SCRIPT:
         turn = await _append(story, beat)
         if turn.location and turn.location != place:
             place = turn.location
-            stage.scene(place)
-        stage.turn(turn)
+            await stage.scene(place)
+        await stage.turn(turn)
 
 
 async def _append(story: tk.Story, beat: Beat) -> tk.Turn:
@@ -155,7 +155,7 @@ async def _append(story: tk.Story, beat: Beat) -> tk.Turn:
 
 
 async def _remember(story: tk.Story, stage: _Stage) -> dict[str, str]:
-    stage.act(
+    await stage.act(
         "What each remembers",
         f"Every seat gets its own memory, here in {BUDGET} tokens: what is new word for word, what is old folded, nothing left out.",
     )
@@ -164,56 +164,60 @@ async def _remember(story: tk.Story, stage: _Stage) -> dict[str, str]:
         context = await story.context(seat.id, budget=BUDGET)
         heard = (await story.stats()).seats[seat.id]
         contexts[seat.id] = context.text
-        stage.memory(seat, context, heard)
+        await stage.memory(seat, context, heard)
     return contexts
 
 
 async def _compare(story: tk.Story, stage: _Stage) -> list[str]:
-    stage.act("What Wren knows and Corin does not", "No one had to mark these as secret. Corin was not there, so it is not in his memory.")
+    await stage.act(
+        "What Wren knows and Corin does not", "No one had to mark these as secret. Corin was not there, so it is not in his memory."
+    )
     corin = {turn.id for turn in await story.turns(seat="bard")}
     secrets = [turn for turn in await story.turns(seat="rogue", kinds=["said", "whisper", "thought"]) if turn.id not in corin]
     for turn in secrets:
-        stage.turn(turn)
+        await stage.turn(turn)
     return [turn.text for turn in secrets]
 
 
 async def _explain(story: tk.Story, stage: _Stage) -> None:
-    stage.act("Why this and not something else", f'Asked "{SECRET}", this is where Wren\'s {BUDGET} tokens go.')
+    await stage.act("Why this and not something else", f'Asked "{SECRET}", this is where Wren\'s {BUDGET} tokens go.')
     context = await story.context("rogue", budget=BUDGET, query=SECRET)
     turns = {block.name: len(await story.sources(block)) for block in context.blocks}
-    stage.lines(why_lines(context, turns, stage.room - 2))
+    await stage.lines(why_lines(context, turns, stage.room - 2))
 
 
 async def _recall(story: tk.Story, stage: _Stage) -> dict[str, list[str]]:
-    stage.act("The same question, three answers", f'"{SECRET}" finds turns that the one who asks has heard, best first.')
+    await stage.act("The same question, three answers", f'"{SECRET}" finds turns that the one who asks has heard, best first.')
     found = {}
     for seat in ("dm", "rogue", "bard"):
         hits = await story.recall(seat, SECRET, limit=2)
         found[seat] = [hit.turn.text for hit in hits]
-        stage.line(f"  {bold(_name(seat))}")
-        stage.lines(hit_lines(hits, stage.room - 2))
+        await stage.line(f"  {bold(_name(seat))}")
+        await stage.lines(hit_lines(hits, stage.room - 2))
     return found
 
 
 async def _go_back(story: tk.Story, stage: _Stage) -> list[str]:
-    stage.act("Going back", "The author changes a word, thinks better of it, and then wonders what would have been.")
+    await stage.act("Going back", "The author changes a word, thinks better of it, and then wonders what would have been.")
     ledger = (await story.recall("dm", "twelve measures of red oil", limit=1))[0].turn
     head, before = story.head, await _memories(story)
     edited = await story.edit(ledger, ledger.text.replace("red oil", "whale oil"))
-    stage.deed(f"edit {ledger.seq}", f"{edited.text}")
+    await stage.deed(f"edit {ledger.seq}", f"{edited.text}")
     await story.rewind(head)
     same = "to the byte" if await _memories(story) == before else "but not quite"
-    stage.deed(f"rewind {head}", f"The oil is red again, and every memory is what it was, {same}.")
+    await stage.deed(f"rewind {head}", f"The oil is red again, and every memory is what it was, {same}.")
     midnight = next(turn for turn in await story.turns() if turn.location == "cellar").seq - 2
     await story.rewind(midnight)
-    stage.deed(f"rewind {midnight}", f"Before the cellar. Wren has {await _how_often(story, 'Piers')} heard of Piers Vale.")
+    await stage.deed(f"rewind {midnight}", f"Before the cellar. Wren has {await _how_often(story, 'Piers')} heard of Piers Vale.")
     turn = await story.append("rogue", "I leave the key on the bar, and go to bed like an honest woman.")
-    stage.deed("append", f"{turn.voice}: {turn.text}")
+    await stage.deed("append", f"{turn.voice}: {turn.text}")
     branches = await story.branches()
     other = await story.switch(max(branches, key=lambda branch: branch.head).name)
-    stage.deed(f"switch {other.branch}", f"The other evening is still there. Wren has {await _how_often(other, 'Piers')} heard of him.")
-    stage.line()
-    stage.lines(list(branch_lines(branches)))
+    await stage.deed(
+        f"switch {other.branch}", f"The other evening is still there. Wren has {await _how_often(other, 'Piers')} heard of him."
+    )
+    await stage.line()
+    await stage.lines(list(branch_lines(branches)))
     return [branch.name for branch in branches]
 
 
@@ -246,41 +250,41 @@ class _Stage:
         self._acts = 0
         self._colour = use_colour()
 
-    def line(self, text: str = "", wait: float = 0.05) -> None:
+    async def line(self, text: str = "", wait: float = 0.05) -> None:
         if not self._quiet:
             click.echo(text, color=self._colour)
             if self._pause:
-                time.sleep(wait)
+                await asyncio.sleep(wait)
 
-    def lines(self, texts: Sequence[str]) -> None:
+    async def lines(self, texts: Sequence[str]) -> None:
         for text in texts:
             for part in text.split("\n"):
-                self.line(f"  {part}" if part else "")
+                await self.line(f"  {part}" if part else "")
 
-    def title(self, name: str, about: str) -> None:
-        self.line()
-        self.line(f"  {bold(name)}")
-        self.line(f"  {dim(about)}", 0.6)
+    async def title(self, name: str, about: str) -> None:
+        await self.line()
+        await self.line(f"  {bold(name)}")
+        await self.line(f"  {dim(about)}", 0.6)
 
-    def act(self, name: str, about: str) -> None:
+    async def act(self, name: str, about: str) -> None:
         self._acts += 1
-        self.line("", 0.6)
-        self.line(bold(rule(f"{self._acts}  {name}", self.room)))
+        await self.line("", 0.6)
+        await self.line(bold(rule(f"{self._acts}  {name}", self.room)))
         for text in wrap(about, self.room - 2):
-            self.line(f"  {dim(text)}")
-        self.line("", 0.6)
+            await self.line(f"  {dim(text)}")
+        await self.line("", 0.6)
 
-    def deed(self, command: str, text: str) -> None:
+    async def deed(self, command: str, text: str) -> None:
         """Something the author does, and what comes of it."""
         for at, part in enumerate(wrap(safe(text), self.room - 20)):
-            self.line(f"  {bold(pad(command if at == 0 else '', 16))}  {part}", 0.6)
+            await self.line(f"  {bold(pad(command if at == 0 else '', 16))}  {part}", 0.6)
 
-    def scene(self, place: str) -> None:
-        self.line(" " * _INDENT + dim(f"· {place} ·"), 0.3)
+    async def scene(self, place: str) -> None:
+        await self.line(" " * _INDENT + dim(f"· {place} ·"), 0.3)
 
-    def turn(self, turn: tk.Turn) -> None:
+    async def turn(self, turn: tk.Turn) -> None:
         if turn.kind == "session":
-            self.line(" " * _INDENT + dim(rule(turn.text, 40)), 0.6)
+            await self.line(" " * _INDENT + dim(rule(turn.text, 40)), 0.6)
             return
         ears = " ".join(colour(mark, _TINT[seat]) if seat in turn.audience else dim("·") for seat, mark in zip(_TINT, "DWC", strict=True))
         voice = {"note": "canon", "enter": "", "leave": "", "event": ""}.get(turn.kind, turn.voice)
@@ -290,28 +294,28 @@ class _Stage:
         body = wrap(safe(manner + turn.text), self.room - _INDENT - _VOICE - 1)
         for at, text in enumerate(body):
             shown = text if speaks else dim(text)
-            self.line((head if at == 0 else " " * (_INDENT + _VOICE + 1)) + shown, 0.35 if at == len(body) - 1 else 0)
+            await self.line((head if at == 0 else " " * (_INDENT + _VOICE + 1)) + shown, 0.35 if at == len(body) - 1 else 0)
 
-    def memory(self, seat: tk.Seat, context: tk.Context, heard: Mapping[str, int]) -> None:
+    async def memory(self, seat: tk.Seat, context: tk.Context, heard: Mapping[str, int]) -> None:
         """A seat's context in a frame, with how much of its budget it takes."""
         name = "Dungeon master" if seat.role == "dm" else seat.label
         said = f"heard {count(heard['turns'], 'turn')}, {heard['tokens']:,} tokens; remembers them in {context.tokens}"
-        self.line(f"  {colour(bold(name), _TINT[seat.id])}  {dim(said)}")
-        self.line(f"  {bar([block.tokens for block in context.blocks], context.budget, self.room - 4)}")
+        await self.line(f"  {colour(bold(name), _TINT[seat.id])}  {dim(said)}")
+        await self.line(f"  {bar([block.tokens for block in context.blocks], context.budget, self.room - 4)}")
         for text in context.text.splitlines():
             heading = text.startswith("## ")
             for at, part in enumerate(wrap(safe(text), self.room - 8)):
                 body = bold(part) if heading else part
-                self.line(f"  {dim('│')} {'' if at == 0 else '  '}{body}", 0.03)
-        self.line("", 0.5)
+                await self.line(f"  {dim('│')} {'' if at == 0 else '  '}{body}", 0.03)
+        await self.line("", 0.5)
 
-    def end(self, file: Path | None) -> None:
+    async def end(self, file: Path | None) -> None:
         self._acts += 1
-        self.line()
-        self.line(bold(rule("", self.room)))
+        await self.line()
+        await self.line(bold(rule("", self.room)))
         name = str(file) if file is not None else "demo.db"
-        self.line(dim("  Look around in it:" if file is not None else "  To keep the story and look around in it:"))
+        await self.line(dim("  Look around in it:" if file is not None else "  To keep the story and look around in it:"))
         first = [] if file is not None else [f"talekeeper demo {name}"]
         for text in [*first, f"talekeeper -f {name} log --seat bard", f"talekeeper -f {name} context rogue --budget 400 --why"]:
-            self.line(f"    {text}")
-        self.line()
+            await self.line(f"    {text}")
+        await self.line()

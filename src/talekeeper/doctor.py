@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from talekeeper import recall as ranking
 from talekeeper import rim
 from talekeeper.errors import BudgetTooSmall, UnknownStory
-from talekeeper.hot import Hot, Shared, seats_of
+from talekeeper.hot import Hot, Shared, path_to, seats_of
 from talekeeper.model import AUTHOR_KINDS, HEARD_KINDS, Context, Item, MemoryKey, Turn
 from talekeeper.ports import Branch, Commit, Entry, FoldRecord, Position, Read, Snapshot, Span, Store, StoryRecord
 from talekeeper.replay import Replay, snapshots_of
@@ -301,7 +301,8 @@ class _Examination:
             for budget in BUDGETS:
                 await self._examine_context(story, await story.context(seat.id, budget=budget + pinned), heard.keys(), where)
             for turn in _sample(list(heard.values())):
-                await self._examine_recall(story, seat.id, turn, where)
+                if not await self._can_be_recalled(story, branch, seat.id, turn):
+                    self._error("I1", f"turn {turn.seq} cannot be recalled by its own words", where)
 
     async def _examine_context(self, story: Story, context: Context, heard: Set[str], where: str) -> None:
         where = f"the context of {where} in {context.budget} tokens"
@@ -335,14 +336,14 @@ class _Examination:
                 waiting += fold.shape.get("children", ())
         return sources
 
-    async def _examine_recall(self, story: Story, seat: str, turn: Turn, where: str) -> None:
+    async def _can_be_recalled(self, story: Story, branch: Branch, seat: str, turn: Turn) -> bool:
+        """Whether the turn is found by its words; where very many have the same words, whether the index at least knows it by them."""
         phrase = " ".join(turn.text.split()[:10])
-        if not ranking.terms(phrase):
-            return
-        hits = [hit.turn for hit in await story.recall(seat, phrase, limit=SAMPLES)]
-        crowded = len(hits) == SAMPLES and all(ranking.holds(hit.text, phrase) for hit in hits)
-        if all(hit.id != turn.id for hit in hits) and not crowded:
-            self._error("I1", f"turn {turn.seq} cannot be recalled by its own words", where)
+        wanted = ranking.terms(phrase)
+        if not wanted or any(hit.turn.id == turn.id for hit in await story.recall(seat, phrase, limit=SAMPLES)):
+            return True
+        at = path_to(self._record.branches, branch.id, self._heads[branch.id]).position(turn.seq)
+        return all(at in [posting[:2] for posting in found] for found in await self._store.search(self._record.id, wanted))
 
 
 async def _needed_for_pins(story: Story, seat: str) -> int:

@@ -137,7 +137,9 @@ async def import_(desk: Desk, source: Path) -> None:
         async with desk.keeper(make=True) as keeper:
             wanted = desk.key if desk.chosen & {"story", "tenant", "user"} else None
             key = await import_story(keeper, lines, key=wanted, progress=status)
-    whose = "" if (key.tenant_id, key.user_id) == ("local", "local") else f", of --tenant {safe(key.tenant_id)} --user {safe(key.user_id)}"
+    whose = (
+        "" if (key.tenant_id, key.user_id) == ("local", "local") else f" (use --tenant {safe(key.tenant_id)} --user {safe(key.user_id)})"
+    )
     said = f"the story {safe(key.session_id)!r} is in {safe(str(desk.file))!r}{whose}"
     desk.show({"file": str(desk.file), "key": key}, lambda: [said])
 

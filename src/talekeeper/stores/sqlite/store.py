@@ -55,9 +55,13 @@ class SqliteStore:
 
         def start() -> SqliteStore:
             file = open_file(Path(path), durable=durable, busy_timeout=busy_timeout, read_only=read_only)
+            writer = None
             try:
-                return cls(file, loop, thread, None if file.read_only else Writer(file, loop))
+                writer = None if file.read_only else Writer(file, loop)
+                return cls(file, loop, thread, writer)
             except sqlite3.Error as exc:
+                if writer is not None:
+                    writer.close()
                 raise file.error(exc) from exc
 
         try:

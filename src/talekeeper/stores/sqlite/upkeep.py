@@ -96,7 +96,9 @@ class Upkeep:
                     ledger.look()
                     edge = ledger.db.execute(SQL["arrivals_edge"], (PLACED_AT_ONCE,)).fetchone()
                     ledger.place(0, edge[0] - 1 if edge else (1 << 63) - 1)
-                more = edge is not None
+                    more = edge is not None
+                    if not more:
+                        ledger.arrivals = 0  # other processes bring and place some, too
                 self._closing.wait(_PAUSE)
         finally:
             self._placing = False
