@@ -281,7 +281,7 @@ async def test_without_a_whole_key_there_is_no_memory(keeper: tk.Keeper, story: 
     before = await look(story)
     for call in (lambda: keeper.story(key, seats=SEATS), lambda: keeper.story(key), lambda: keeper.delete(key)):
         with pytest.raises(error, match=message):
-            await call()  # type: ignore[no-untyped-call]
+            await call()
     assert await keeper.keys() == [KEY]
     assert await look(story) == before
 

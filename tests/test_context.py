@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import talekeeper as tk
-from talekeeper.context import DEFAULT_RECIPE
+from talekeeper.recipe import DEFAULT_RECIPE
 
 if TYPE_CHECKING:
     from tests.conftest import OpenKeeper

@@ -1236,7 +1236,7 @@ async def test_health_goes_from_retry_to_degraded_to_recovering_to_healthy(open_
     async def model(messages: Sequence[tk.Message]) -> str:
         nonlocal calls
         calls += 1
-        seen.append((await story.health()).state)
+        seen.append((await story.health()).state)  # type: ignore[attr-defined]
         if not gate.is_set():
             raise ConnectionError("gone")
         return await good(messages)

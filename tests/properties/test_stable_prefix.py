@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import pytest
 
 import talekeeper as tk
-from talekeeper.context import DEFAULT_RECIPE
+from talekeeper.recipe import DEFAULT_RECIPE
 from talekeeper.ports import Commit, Found, Head, Posting, Read, StoryRecord
 from talekeeper.stores import InMemoryStore, open_store
 

@@ -632,7 +632,8 @@ def _draft_again(sentence: Sentence, stretch: int) -> _Draft:
         lang = "" if text.isascii() or not CJK.search(text) else "zh"
         rank = _PLAIN if sentence.weight > _NEXT_TO_NOTHING else _IDLE_TALK
         return _Draft(
-            text, lang, sentence.sources, stretch, sentence.weight, sentence.estimated, None, "", text, _UNREAD, sentence.about, 0, rank, True
+            text, lang, sentence.sources, stretch, sentence.weight, sentence.estimated, None, "", text, _UNREAD, sentence.about, 0, rank,
+            weighed=True,
         )  # fmt: skip
     speaker = _SPEAKER.match(text)
     voice, body = (speaker[1], text[speaker.end() :]) if speaker else ("", text)
