@@ -327,7 +327,7 @@ class Invariants(RuleBasedStateMachine):
         """Lets what runs in the background come to its end, so that what is seen is the last that was to be seen."""
         folder = self.keeper._folder(self.story._hot)
         await asyncio.sleep(0)
-        while folder._running.locked():  # noqa: ASYNC110
+        while folder._running.locked():
             await asyncio.sleep(0.001)
 
     async def needed_for_pins(self, seat: tk.Seat) -> int:

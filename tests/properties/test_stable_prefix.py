@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import pytest
 
 import talekeeper as tk
-from talekeeper.recipe import DEFAULT_RECIPE
 from talekeeper.ports import Commit, Found, Head, Posting, Read, StoryRecord
+from talekeeper.recipe import DEFAULT_RECIPE
 from talekeeper.stores import InMemoryStore, open_store
 
 KEY = tk.MemoryKey("acme", "ana", "ash-crown")
