@@ -15,11 +15,13 @@ if TYPE_CHECKING:
 
 KEY = tk.MemoryKey("acme", "ana", "ash-crown")
 SEATS = (tk.Seat("dm", role="dm"), tk.Seat("rogue"), tk.Seat("bard"))
-WORDS = (
-    "lantern harbor bridge winter silver ferryman promise captain shadow copper hollow feather marble cellar garden thunder whisper anchor"
-    " candle forest mirror saddle barrel meadow castle dragon pepper ribbon tunnel velvet wagon arrow bottle crown dagger engine falcon"
-    " glacier hammer island jacket kettle ladder magnet needle orchard pirate quarry river statue temple umbrella valley window yellow zephyr"
-).split()
+WORDS = [
+    "lantern", "harbor", "bridge", "winter", "silver", "ferryman", "promise", "captain", "shadow", "copper", "hollow", "feather",
+    "marble", "cellar", "garden", "thunder", "whisper", "anchor", "candle", "forest", "mirror", "saddle", "barrel", "meadow", "castle",
+    "dragon", "pepper", "ribbon", "tunnel", "velvet", "wagon", "arrow", "bottle", "crown", "dagger", "engine", "falcon", "glacier",
+    "hammer", "island", "jacket", "kettle", "ladder", "magnet", "needle", "orchard", "pirate", "quarry", "river", "statue", "temple",
+    "umbrella", "valley", "window", "yellow", "zephyr", "split",
+]  # fmt: skip
 
 
 def sentence(number: int) -> str:

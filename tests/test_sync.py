@@ -124,9 +124,9 @@ def test_after_closing_nothing_works_and_no_thread_is_left(target: str) -> None:
     assert set(threading.enumerate()) > before
     keeper.close()
     assert_only(before)
-    with pytest.raises(tk.TalekeeperError, match="closed|open"):
+    with pytest.raises(tk.TalekeeperError, match=r"closed|open"):
         story.append("dm", "Too late.")
-    with pytest.raises(tk.TalekeeperError, match="closed|open"):
+    with pytest.raises(tk.TalekeeperError, match=r"closed|open"):
         keeper.keys()
 
 
@@ -181,8 +181,7 @@ def test_one_slow_call_does_not_hold_up_the_others(target: str) -> None:
 
     async def model(messages: Sequence[tk.Message]) -> str:
         started.set()
-        while not released.is_set():
-            await asyncio.sleep(0.01)
+        await asyncio.to_thread(released.wait)
         return ""
 
     with tk.sync.open(target, summarizer=model, counter=tk.Heuristic(), timeout=30, retry=tk.RetryPolicy(attempts=1)) as keeper:

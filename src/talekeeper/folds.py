@@ -31,12 +31,13 @@ LEAF_SHARE = 0.3
 
 
 class Ref(NamedTuple):
-    """A turn as a fold's source: where it stands, its id and revision, and what it weighs in raw tokens."""
+    """A turn as a fold's source: where it stands, its id, the id of the edit that gave it its present text ("" where none did), and
+    what it weighs in raw tokens. Edits of one turn on two branches are two revisions: branches never share what they changed (I4)."""
 
     branch: int
     seq: int
     id: str
-    revision: int
+    revision: str
     tokens: int
 
     @property
@@ -184,16 +185,14 @@ def rewritten_key(key: str, event: str) -> str:
 
 def rewrite(node: Node, text: str, event: str) -> Node:
     """The same fold with a text by the author's hand; it holds until one of its sources changes."""
-    sources = tuple(ref.id for ref in node.refs) or tuple(
-        dict.fromkeys(source for sentence in node.sentences or () for source in sentence.sources)
-    )
+    sources = tuple(ref.id for ref in node.refs)  # of a larger fold, its children name them
     copy = replant(node, rewritten_key(node.key, event))
     copy.author = True
     copy.sentences = (Sentence(text, sources, estimated=True),)
     return copy
 
 
-def revise(leaf: Node, turn_id: str, revision: int) -> Node:
+def revise(leaf: Node, turn_id: str, revision: str) -> Node:
     """The chunk after one of its turns was edited."""
     refs = [ref._replace(revision=revision) if ref.id == turn_id else ref for ref in leaf.refs]
     return make_leaf(refs, channel=leaf.channel, location=leaf.location, closed=leaf.closed, closer=leaf.closer, known=leaf.known)

@@ -258,7 +258,7 @@ class Hot:
         found = await self.read(snapshot_on=on)
         if found.snapshot is not None:
             data = found.snapshot.state
-            self.state.revisions = {turn: (row[0], Position(row[1], row[2])) for turn, row in data["revisions"].items()}
+            self.state.revisions = State.edits_named(data)
             await self._fetch_folds(State.folds_named(data))
             await self.supply(lambda: self.state.load_json(data, self.turns_of))
         self.saved_at = self.head = self.state.seq
@@ -406,10 +406,10 @@ class Hot:
         turns = [(entry, self.turn(entry)) for entry in found.entries]
         edits = {turn.id: self.state.revisions[turn.id] for _, turn in turns if turn.id in self.state.revisions}
         if edits:
-            rewritten = await self.read(positions=[at for _, at in edits.values()])
+            rewritten = await self.read(positions=[edit.at for edit in edits.values()])
             texts = {entry.position: entry.text for entry in rewritten.entries}
             turns = [
-                (entry, turn._replace(text=texts[edits[turn.id][1]], revision=edits[turn.id][0]))
+                (entry, turn._replace(text=texts[edits[turn.id].at], revision=edits[turn.id].times))
                 if turn.id in edits and entry.text else (entry, turn)
                 for entry, turn in turns
             ]  # fmt: skip

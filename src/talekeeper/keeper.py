@@ -105,9 +105,10 @@ class Keeper:
         if key in self._stories:
             self._stories.move_to_end(key)
             shared, hots = self._stories[key]
-            if await self.store.load(key) is not None:
+            found = await self.store.load(key)
+            if found is not None and found.id == shared.record.id:
                 return shared, hots
-            del self._stories[key]
+            del self._stories[key]  # deleted, and perhaps made again, by someone else
         if seats is None:
             record = await self.store.load(key)
             if record is None:
@@ -133,6 +134,10 @@ class Keeper:
             config = shared.record.config
             known = {seat.id: seat for seat in seats_of(config)}
             changed = [seat for seat in seats if known.get(seat.id) != seat]
+            for seat in changed:
+                if seat.id in known and known[seat.id].role != seat.role:
+                    was = known[seat.id].role
+                    raise InvalidInput(f"seat {seat.id!r} has the role {was!r} for as long as the story lasts: seat someone new instead")
             if not changed:
                 return
             head = await self.store.head(shared.record.id, shared.branch("main").id)

@@ -17,6 +17,7 @@ from talekeeper.model import Turn
 
 K1, B = 1.2, 0.5
 CANDIDATES = 200
+MOST_CANDIDATES = 2000
 PHRASE_BONUS = 1000.0
 
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
@@ -107,7 +108,10 @@ def candidates(postings: Sequence[Sequence[Place]], heard: int, newest: Callable
         for place in places:
             scores[place] = scores.get(place, 0.0) + weight
     best = sorted(scores, key=lambda place: (-scores[place], -newest(place)))
-    return best[:CANDIDATES], weights
+    enough = CANDIDATES
+    while enough < min(len(best), MOST_CANDIDATES) and scores[best[enough]] == scores[best[0]]:
+        enough += 1  # they share every word with the query: only their order can tell them apart
+    return best[:enough], weights
 
 
 def score(turn: Turn, query: str, weights: Mapping[str, float], average: float) -> float:

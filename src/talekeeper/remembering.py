@@ -244,9 +244,9 @@ class Remembering:
         turns = [hot.turn(entry) for entry in found.entries]
         edits = {turn.id: revisions[turn.id] for turn in turns if turn.id in revisions and turn.text}
         if edits:
-            texts = {entry.position: entry.text for entry in (await hot.read(positions=[at for _, at in edits.values()])).entries}
+            texts = {entry.position: entry.text for entry in (await hot.read(positions=[edit.at for edit in edits.values()])).entries}
             turns = [
-                turn._replace(text=texts[edits[turn.id][1]], revision=edits[turn.id][0]) if turn.id in edits else turn for turn in turns
+                turn._replace(text=texts[edits[turn.id].at], revision=edits[turn.id].times) if turn.id in edits else turn for turn in turns
             ]
         return [turn for turn in turns if turn.text or turn.kind in AUTHOR_KINDS]
 

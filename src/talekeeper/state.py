@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from talekeeper.folds import (
     CHUNK_CHARS,
@@ -51,6 +51,14 @@ class View:
 
     def roots(self) -> list[Node]:
         return self.trees[STORY].roots() + self.trees[CANON].roots()
+
+
+class Edit(NamedTuple):
+    """What became of a turn: how often it was edited, and the entry (by place and id) that has its present text."""
+
+    times: int
+    at: Position
+    event: str
 
 
 class Chunk:
@@ -138,7 +146,7 @@ class State:
         self.folds_made = 0
         self.folds_shared = 0
         self.presence: dict[str, str | None] = {}
-        self.revisions: dict[str, tuple[int, Position]] = {}
+        self.revisions: dict[str, Edit] = {}
         self.pins: dict[str, tuple[Position, int]] = {}
         self.registry: dict[str, list[int]] = {}
         self.open: dict[tuple[int, int], Chunk] = {}
@@ -168,7 +176,7 @@ class State:
     def current(self, ref: Ref) -> Ref:
         """The source with the revision that its turn has now."""
         edited = self.revisions.get(ref.id)
-        return ref if edited is None or ref.revision == edited[0] else ref._replace(revision=edited[0])
+        return ref if edited is None or ref.revision == edited.event else ref._replace(revision=edited.event)
 
     def hearers(self, channel: int) -> tuple[str, ...]:
         return self._hearers[channel]
@@ -229,7 +237,7 @@ class State:
             chunk = self.open[channel, track] = Chunk(channel, track, entry.location)
         elif chunk.location is None:
             chunk.location = entry.location
-        chunk.refs.append(Ref(entry.branch, seq, turn.id, 0, entry.tokens))
+        chunk.refs.append(Ref(entry.branch, seq, turn.id, "", entry.tokens))
         chunk.turns.append(turn)
         chunk.chars += size
         self.turns += 1
@@ -321,14 +329,17 @@ class State:
     def _rewrite(self, entry: Entry, turn: Turn) -> None:
         assert entry.extra is not None
         target = entry.extra["target"]
+        if not entry.text:
+            return  # forgotten: as if it had never been
         if entry.kind == "override":
             self._swap(self.shelf.node(target), lambda node: rewrite(node, entry.text, turn.id))
         else:
-            revision = self.revisions.get(target, (0, None))[0] + 1
+            edited = self.revisions.get(target)
+            revision = edited.times + 1 if edited else 1
             leaf = self._leaf_of(target, entry.extra["at"][1], entry.channel)
             if leaf is not None:
-                self._swap(leaf, lambda node: revise(node, target, revision))
-            self.revisions[target] = (revision, entry.position)
+                self._swap(leaf, lambda node: revise(node, target, turn.id))
+            self.revisions[target] = Edit(revision, entry.position, turn.id)
             for chunk in self.open.values():
                 for index, ref in enumerate(chunk.refs):
                     if ref.id == target:
@@ -369,7 +380,7 @@ class State:
             "seq": self.seq, "turns": self.turns, "tokens": self.tokens, "sessions": self.sessions,
             "folds": [self.folds_made, self.folds_shared], "epoch": self.epoch,
             "presence": self.presence,
-            "revisions": {turn: [revision, *at] for turn, (revision, at) in self.revisions.items()},
+            "revisions": {turn: [edit.times, *edit.at, edit.event] for turn, edit in self.revisions.items()},
             "pins": {turn: [*at, channel] for turn, (at, channel) in self.pins.items()},
             "registry": self.registry,
             "open": [[c.channel, c.track, c.location, c.chars, [list(ref) for ref in c.refs]] for c in self.open.values()],
@@ -386,7 +397,7 @@ class State:
             view = views[seat] = View()
             view.turns, view.tokens = turns, tokens
             view.trees = tuple(Tree([[self.shelf.node(key) for key in level] for level in levels]) for levels in trees)  # type: ignore[assignment]
-        revisions = {turn: (row[0], Position(row[1], row[2])) for turn, row in data["revisions"].items()}
+        revisions = self.edits_named(data)
         opened: dict[tuple[int, int], Chunk] = {}
         for channel, track, location, chars, refs in data["open"]:
             chunk = opened[channel, track] = Chunk(channel, track, location)
@@ -400,6 +411,11 @@ class State:
         self.revisions, self.open, self.views = revisions, opened, views
         self.pins = {turn: (Position(row[0], row[1]), row[2]) for turn, row in data["pins"].items()}
         self.registry = {label: list(masks) for label, masks in data["registry"].items()}
+
+    @staticmethod
+    def edits_named(data: Mapping[str, Any]) -> dict[str, Edit]:
+        """The edits that a snapshot knows of."""
+        return {turn: Edit(times, Position(branch, seq), event) for turn, (times, branch, seq, event) in data["revisions"].items()}
 
     @staticmethod
     def folds_named(data: Mapping[str, Any]) -> list[str]:

@@ -8,18 +8,18 @@ own; here is what an author does with a story: going back, branching, editing, f
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 
 from talekeeper import recall as ranking
 from talekeeper import rim
 from talekeeper.context import as_fold
-from talekeeper.errors import InvalidInput, UnknownFold, UnknownTurn
-from talekeeper.folds import pack_sentences, rewritten_key, unpack_sentences
+from talekeeper.errors import Conflict, InvalidInput, UnknownFold, UnknownTurn
+from talekeeper.folds import Node, Ref, extract, rewritten_key
 from talekeeper.model import AUTHOR_KINDS, BranchInfo, Fold, Health, MemoryKey, Seat, Stats, Turn
 from talekeeper.ports import Branch, Commit, Entry, Erase, FoldRecord, Position, Span
 from talekeeper.remembering import Remembering, TurnRef
 from talekeeper.state import COMMON
-from talekeeper.telling import SPOKEN, Draft, Made, Telling
+from talekeeper.telling import SPOKEN, TRIES, Draft, Made, Telling
 
 
 class Story(Telling, Remembering):
@@ -75,10 +75,25 @@ class Story(Telling, Remembering):
             return turn
         return (await self._resolve(turn)).seq
 
-    async def _rewind(self, target: int) -> None:
-        shared = self._hot.shared
-        await shared.store.write(Commit(story=shared.record.id, rev=shared.record.rev, touch=True, branches=self._rewound(target)))
+    async def _amend(self, make: Callable[[], Awaitable[Commit]]) -> None:
+        """Writes a change to the story itself, again after someone else was first (our own background folds, if nobody else)."""
+        hot, shared = self._hot, self._hot.shared
+        for attempt in range(TRIES):
+            try:
+                await shared.store.write(await make())
+                break
+            except Conflict:
+                if attempt == TRIES - 1:
+                    raise
+                await hot.refresh()
         await shared.reload()
+
+    async def _rewind(self, target: int) -> None:
+        async def make() -> Commit:
+            record = self._hot.shared.record
+            return Commit(story=record.id, rev=record.rev, touch=True, branches=self._rewound(target))
+
+        await self._amend(make)
         await self._hot.refresh()
 
     def _rewound(self, target: int) -> list[Branch]:
@@ -103,10 +118,14 @@ class Story(Telling, Remembering):
                 name = next(free for number in range(1, len(taken) + 2) if (free := f"fork-{number}") not in taken)
             elif rim.name(name, "the branch's name") in taken:
                 raise InvalidInput(f"there is a branch {name!r} already")
-            start = hot.path.position(target)
-            branch = Branch(max(shared.record.branches) + 1, name, start.branch if start else None, target)
-            await shared.store.write(Commit(story=shared.record.id, rev=shared.record.rev, touch=True, branches=[branch]))
-            await shared.reload()
+            called = name
+
+            async def make() -> Commit:
+                start = hot.path.position(target)
+                branch = Branch(max(shared.record.branches) + 1, called, start.branch if start else None, target)
+                return Commit(story=shared.record.id, rev=shared.record.rev, touch=True, branches=[branch])
+
+            await self._amend(make)
         return await self._keeper.story(self.key, branch=name)
 
     async def branches(self) -> list[BranchInfo]:
@@ -142,12 +161,17 @@ class Story(Telling, Remembering):
                 old.speaker, text, old.audience, old.location, old.kind, voice or old.voice or None, mentions, when or old.when,  # type: ignore[arg-type]
             )  # fmt: skip
             self._check(draft)
-            branches = self._rewound(old.seq - 1)
-            entries = [self._entry(draft, old.seq, {}), *(entry for entry in later if (entry.extra or {})["target"] != old.id)]
-            entries = [entry._replace(branch=branches[-1].id, seq=old.seq + offset) for offset, entry in enumerate(entries)]
-            shared = hot.shared
-            await shared.store.write(Commit(story=shared.record.id, rev=shared.record.rev, touch=True, branches=branches, entries=entries))
-            await shared.reload()
+
+            async def make() -> Commit:
+                branches = self._rewound(old.seq - 1)
+                entries = [self._entry(draft, old.seq, {}), *(entry for entry in later if (entry.extra or {})["target"] != old.id)]
+                entries = [entry._replace(branch=branches[-1].id, seq=old.seq + offset) for offset, entry in enumerate(entries)]
+                record = hot.shared.record
+                return Commit(
+                    story=record.id, rev=record.rev, touch=True, heads={hot.path.branch: hot.head}, branches=branches, entries=entries
+                )  # fmt: skip
+
+            await self._amend(make)
             await hot.refresh()
             self._keeper._appended(hot)
             return await self._resolve(old.seq)
@@ -247,25 +271,56 @@ class Story(Telling, Remembering):
             assert at is not None
             for other in self._keeper._branches_of(self.key):
                 await other.checkpoint()
-            await self._forget(target.id, at)
+            name, place = target.id, at
+            await self._amend(lambda: self._forget(name, place))
+            self._keeper._drop(self.key)
+            await hot.refresh()
 
-    async def _forget(self, name: str, at: Position) -> None:
+    async def _forget(self, name: str, at: Position) -> Commit:
+        """Blanks the turn and its edits, takes the folds made from it out, and puts them back made anew from what is left."""
         hot, shared = self._hot, self._hot.shared
-        await shared.reload()
         found = await hot.read(positions=[at], targeting=[name], all_folds=True)
         tainted = _made_from(name, found.folds)
         authored = (await hot.read(targeting=tainted)).entries if tainted else ()
         entries = [entry for entry in (*found.entries, *authored) if entry.text]
         erase = Erase(
             entries=[_blank(entry) for entry in entries], folds=tainted,
-            snapshots=any((entry.extra or {}).get("mentions") for entry in entries),
+            # a snapshot knows what was mentioned and what the author did: those must be made anew, too
+            snapshots=any(entry.kind in AUTHOR_KINDS or (entry.extra or {}).get("mentions") for entry in entries),
             index={entry.position: ranking.index_terms(entry.text, entry.voice) for entry in entries},
         )  # fmt: skip
-        kept = [_redact(record, name) for record in found.folds if record.key in set(tainted)]
-        await shared.store.write(Commit(story=shared.record.id, rev=shared.record.rev, touch=True, erase=erase, folds=kept))
-        await shared.reload()
-        self._keeper._drop(self.key)
-        await hot.refresh()
+        again = await self._remake({record.key: Node.from_record(record) for record in found.folds}, tainted, {e.position for e in entries})
+        return Commit(story=shared.record.id, rev=shared.record.rev, touch=True, erase=erase, folds=[node.record() for node in again])
+
+    async def _remake(self, nodes: Mapping[str, Node], keys: Sequence[str], blank: Collection[Position]) -> list[Node]:
+        """Folds made anew as if what stood at some places had never been there. Those by the author's hand are not: their words go."""
+        hot = self._hot
+        made = [nodes[key] for key in keys if not nodes[key].author]
+        places = {self._text_at(ref): ref for node in made for ref in node.refs}
+        texts = {entry.position: entry for entry in (await hot.read(positions=list(places))).entries}
+        owners = {entry.position: entry for entry in (await hot.read(positions=[ref.position for ref in places.values()])).entries}
+
+        def turns_of(refs: Sequence[Ref]) -> list[Turn]:
+            return [
+                hot.turn(owners[ref.position])._replace(text="" if self._text_at(ref) in blank else texts[self._text_at(ref)].text)
+                for ref in refs
+            ]
+
+        for node in made:
+            node.sentences = None
+            told = "\n".join(turn.text for turn in turns_of(node.refs)).casefold()
+            children = [nodes[key] for key in node.children]
+            kept = (
+                [label for child in children for label in child.known] if node.level else [label for label in node.known if label in told]
+            )
+            node.known = tuple(dict.fromkeys(kept))[:64]
+            extract(node, lambda parent: [nodes[key] for key in parent.children], turns_of)
+        return made
+
+    def _text_at(self, ref: Ref) -> Position:
+        """Where the text stands that a fold was made from: the turn itself, or the edit of it."""
+        edited = self._hot.shared.names.position(ref.revision) if ref.revision else None
+        return edited or ref.position
 
     # -- upkeep ----------------------------------------------------------------------------------------------------------
 
@@ -307,13 +362,6 @@ def _made_from(turn: str, records: Iterable[FoldRecord]) -> list[str]:
         if any(ref[2] == turn for ref in shape.get("refs", ())) or any(child in tainted for child in shape.get("children", ())):
             tainted[record.key] = None
     return list(tainted)
-
-
-def _redact(record: FoldRecord, turn: str) -> FoldRecord:
-    """The fold without what came from a turn. Names it may have known of go as well."""
-    sentences = [sentence for sentence in unpack_sentences(record.sentences) if turn not in sentence.sources]
-    shape = {name: value for name, value in record.shape.items() if name != "known"}
-    return FoldRecord(record.key, shape, pack_sentences(sentences))
 
 
 def _blank(entry: Entry) -> Entry:

@@ -189,10 +189,9 @@ async def tell_scenes(story: tk.Story, scenes: range, turns: int) -> None:
             await story.leave(luck.choice([seat.id for seat in SIX[1:]]))
         here = story.presence()
         speakers = [seat for seat, place in here.items() if place is not None]
-        await story.append_many([
-            tk.Draft(luck.choice(speakers), words(scene * turns + n)) if n % 3 else tk.Draft("dm", words(scene * turns + n), location=luck.choice(PLACES))
-            for n in range(turns)
-        ])  # fmt: skip
+        drafts = [tk.Draft(luck.choice(speakers), words(scene * turns + n)) for n in range(turns)]
+        drafts[::3] = [tk.Draft("dm", draft.text, location=luck.choice(PLACES)) for draft in drafts[::3]]
+        await story.append_many(drafts)
 
 
 @asynccontextmanager

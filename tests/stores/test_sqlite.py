@@ -406,7 +406,13 @@ async def test_only_the_guilty_one_of_a_batch_fails(store: SqliteStore, crowd: i
             assert await log(store, story) == [entry(1)]
     with pytest.raises(InvalidInput):
         await store.write(commits[crowd // 2])
-    assert await store.write(Commit(stories[0].id, stories[0].rev, entries=[entry(2)])) == stories[0].rev
+    story = stories[0]
+    assert await store.write(Commit(story.id, story.rev, entries=[entry(2)])) == story.rev
+    alone = bad(story)
+    alone.entries = [each._replace(seq=3) for each in alone.entries]
+    with pytest.raises(InvalidInput):
+        await store.write(alone)
+    assert await store.write(Commit(story.id, story.rev, entries=[entry(3)])) == story.rev
 
 
 async def test_questions_that_cannot_be_asked_are_refused(store: SqliteStore) -> None:

@@ -201,7 +201,7 @@ def finishing(db: sqlite3.Connection) -> Iterator[None]:
         raise
 
 
-def is_busy(exc: sqlite3.Error) -> bool:
+def is_busy(exc: Exception) -> bool:
     return _code(exc) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 

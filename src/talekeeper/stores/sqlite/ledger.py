@@ -125,7 +125,8 @@ class Ledger:
         if self._heads.get(key) != seq - 1 or entry[11] is not None or entry[12] is not None or seq > MAX_SEQ:
             return None
         try:
-            done = self.db.execute(SQL["insert_turn_alone"], (key << SEQ_BITS | seq, *entry[2:11], commit.story, commit.rev)).rowcount
+            pos = key << SEQ_BITS | seq
+            done = self.db.execute(SQL["insert_turn_alone"], (pos, *entry[2:11], commit.story, commit.rev, pos)).rowcount
         except sqlite3.IntegrityError:
             done = 0
         if not done:  # someone else was here: the long way finds out what to say about it
@@ -214,7 +215,7 @@ class Ledger:
 
     def _check_ids(self, commit: Commit) -> None:
         ids = [entry.id for entry in commit.entries if entry.id is not None]
-        if len(set(ids)) < len(ids) or self.db.execute(SQL["positions_of_ids"], (commit.story, encode(ids))).fetchone():
+        if len(set(ids)) < len(ids) or self.db.execute(SQL["positions_of_ids"], {"story": commit.story, "wanted": encode(ids)}).fetchone():
             raise Conflict(f"one of the ids {ids!r} belongs to another entry of story {commit.story}: read again, then retry")
 
     def _insert_entries(self, commit: Commit, rows: Sequence[Row]) -> None:
@@ -261,12 +262,15 @@ class Ledger:
         config, health = (None if value is None else encode(value) for value in (commit.config, commit.health))
         self.db.execute(
             SQL["update_story"],
-            (commit.story, commit.touch, spent.calls, spent.tokens_in, spent.tokens_out, spent.failures, config, health),
-        )
+            {
+                "story": commit.story, "touch": commit.touch, "config": config, "health": health,
+                "calls": spent.calls, "tokens_in": spent.tokens_in, "tokens_out": spent.tokens_out, "failures": spent.failures,
+            },
+        )  # fmt: skip
 
     def _index(self, story: int, index: Mapping[Position, Sequence[str]]) -> None:
         wanted = {pack(story, *position): terms for position, terms in index.items()}
-        channels = dict(self.db.execute(SQL["channels_to_index"], (encode(list(wanted)),)).fetchall())
+        channels = dict(self.db.execute(SQL["channels_to_index"], {"places": encode(list(wanted))}).fetchall())
         self.db.executemany(SQL["insert_words"], [(pos, tokens(story, channel, wanted[pos])) for pos, channel in sorted(channels.items())])
         self.db.executemany(SQL["insert_indexed"], [(story, channel) for channel in set(channels.values())])
 
@@ -286,7 +290,7 @@ class Ledger:
 
     def _replace(self, story: int, entry: Entry) -> None:
         pos = pack(story, entry.branch, entry.seq)
-        found = self.db.execute(SQL["span"], (pos, pos)).fetchone()
+        found = self.db.execute(SQL["span"], {"first": pos, "last": pos}).fetchone()
         if found is None:
             return
         own_id, extra = found[10:]
@@ -294,12 +298,13 @@ class Ledger:
             self.db.execute(SQL["erase_id"], (story, own_id))
         if extra is not None and "target" in (old := decode(extra)):
             self.db.execute(SQL["erase_target"], (story, old["target"], pos))
-        self.db.execute(SQL["erase_turn"], entry_row(pos, entry))
+        self.db.execute(SQL["erase_turn"], (*entry_row(pos, entry)[1:], pos))
         self._tie(story, [entry])
 
     def _erase_words(self, story: int, positions: list[int] | None) -> None:
         """Takes index rows of a story out, all of them for None. By the tokens that the index really has: a wrong one would damage it."""
-        self.db.execute(SQL["erase_words"], (f"{story:x}.", f"{story:x}/", None if positions is None else encode(positions)))
+        places = None if positions is None else encode(positions)
+        self.db.execute(SQL["erase_words"], {"first": f"{story:x}.", "last": f"{story:x}/", "places": places})
 
     def place(self, first: int, last: int) -> None:
         """Puts arrivals of that range in their places."""

@@ -74,7 +74,9 @@ def read_rev(db: sqlite3.Connection, story: int) -> int | None:
 
 def read_head(db: sqlite3.Connection, story: int, branch: int) -> Head:
     """The revision and the branch's last entry. Raises `UnknownStory` and `UnknownBranch`."""
-    row = db.execute(SQL["head"], (story, branch, *span(story, branch))).fetchone() if 0 < story <= MAX_STORY else None
+    first, last = span(story, branch)
+    wanted = {"story": story, "branch": branch, "first": first, "last": last}
+    row = db.execute(SQL["head"], wanted).fetchone() if 0 < story <= MAX_STORY else None
     if row is None:
         raise UnknownStory(f"there is no story number {story}: it was deleted, or never made")
     rev, seq = row
@@ -106,13 +108,14 @@ def _entries(db: sqlite3.Connection, request: Read) -> list[Entry]:
     story = request.story
     entries: list[Entry] = []
     for each in request.spans:
-        entries += map(entry_of, db.execute(SQL["span"], span(story, each.branch, each.first, each.last)))
+        first, last = span(story, each.branch, each.first, each.last)
+        entries += map(entry_of, db.execute(SQL["span"], {"first": first, "last": last}))
     places = [first for position in request.positions for first, last in [span(story, *position, position.seq)] if first <= last]
     for wanted, statement in ((request.ids, "positions_of_ids"), (request.targeting, "positions_targeting")):
         if wanted:
-            places += [place for (place,) in db.execute(SQL[statement], (story, encode(wanted)))]
+            places += [place for (place,) in db.execute(SQL[statement], {"story": story, "wanted": encode(wanted)})]
     if places:
-        found = {row[0]: entry_of(row) for row in db.execute(SQL["positions"], (encode(places),))}
+        found = {row[0]: entry_of(row) for row in db.execute(SQL["positions"], {"places": encode(places)})}
         entries += [found[place] for place in places if place in found]
     return entries
 
@@ -120,13 +123,15 @@ def _entries(db: sqlite3.Connection, request: Read) -> list[Entry]:
 def _folds(db: sqlite3.Connection, request: Read) -> list[FoldRecord]:
     if request.all_folds:
         return [fold_of(row) for row in db.execute(SQL["all_folds"], (request.story,))]
-    return [fold_of(row) for row in db.execute(SQL["folds"], (request.story, encode(request.folds)))] if request.folds else []
+    wanted = {"story": request.story, "wanted": encode(request.folds)}
+    return [fold_of(row) for row in db.execute(SQL["folds"], wanted)] if request.folds else []
 
 
 def _texts(db: sqlite3.Connection, request: Read) -> list[TextRecord]:
     if request.all_folds:
         return [text_of(row) for row in db.execute(SQL["all_texts"], (request.story,))]
-    return [text_of(row) for row in db.execute(SQL["texts"], (request.story, encode(request.folds)))] if request.folds else []
+    wanted = {"story": request.story, "wanted": encode(request.folds)}
+    return [text_of(row) for row in db.execute(SQL["texts"], wanted)] if request.folds else []
 
 
 def _snapshot(db: sqlite3.Connection, story: int, path: Sequence[Span]) -> Snapshot | None:
@@ -151,7 +156,8 @@ def search(db: sqlite3.Connection, story: int, terms: Sequence[str]) -> list[lis
 
 def _look_in_channels(db: sqlite3.Connection, story: int, token: str) -> list[Posting]:
     found: list[Posting] = []
-    for channel, offsets in db.execute(SQL["search_channels"], (story, span(story, FIRST_BRANCH)[0], token)):
+    wanted = {"story": story, "start": span(story, FIRST_BRANCH)[0], "token": token}
+    for channel, offsets in db.execute(SQL["search_channels"], wanted):
         if offsets is not None:
             found += postings(channel, offsets)
     return found
@@ -159,6 +165,7 @@ def _look_in_channels(db: sqlite3.Connection, story: int, token: str) -> list[Po
 
 def _look_in_vocabulary(db: sqlite3.Connection, story: int, token: str) -> list[Posting]:
     found: list[Posting] = []
-    for term, offsets in db.execute(SQL["search_vocabulary"], (span(story, FIRST_BRANCH)[0], token)):
+    wanted = {"start": span(story, FIRST_BRANCH)[0], "token": token}
+    for term, offsets in db.execute(SQL["search_vocabulary"], wanted):
         found += postings(int(term.rpartition(".")[2]), offsets)
     return found

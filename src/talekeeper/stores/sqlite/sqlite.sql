@@ -96,48 +96,48 @@ INSERT INTO stories (tenant, user, session, config) VALUES (?, ?, ?, ?);
 SELECT rev, coalesce(
     nullif(
         max(
-            coalesce((SELECT max(pos) FROM turns WHERE pos BETWEEN ?3 AND ?4), 0),
-            coalesce((SELECT max(pos) FROM arrivals WHERE pos BETWEEN ?3 AND ?4), 0)
+            coalesce((SELECT max(pos) FROM turns WHERE pos BETWEEN :first AND :last), 0),
+            coalesce((SELECT max(pos) FROM arrivals WHERE pos BETWEEN :first AND :last), 0)
         ),
         0
     ) & 16777215,
-    (SELECT at FROM branches WHERE story = ?1 AND id = ?2)
-) FROM stories WHERE id = ?1;
+    (SELECT at FROM branches WHERE story = :story AND id = :branch)
+) FROM stories WHERE id = :story;
 
 -- name: rev
 SELECT rev FROM stories WHERE id = ?;
 
 -- name: span
-SELECT pos, kind, speaker, voice, text, channel, location, tokens, counter, time, id, extra FROM turns WHERE pos BETWEEN ?1 AND ?2
+SELECT pos, kind, speaker, voice, text, channel, location, tokens, counter, time, id, extra FROM turns WHERE pos BETWEEN :first AND :last
 UNION ALL
-SELECT pos, kind, speaker, voice, text, channel, location, tokens, counter, time, id, extra FROM arrivals WHERE pos BETWEEN ?1 AND ?2
+SELECT pos, kind, speaker, voice, text, channel, location, tokens, counter, time, id, extra FROM arrivals WHERE pos BETWEEN :first AND :last
 ORDER BY pos;
 
 -- name: positions
 SELECT pos, kind, speaker, voice, text, channel, location, tokens, counter, time, id, extra FROM turns
-WHERE pos IN (SELECT value FROM json_each(?1))
+WHERE pos IN (SELECT value FROM json_each(:places))
 UNION ALL
 SELECT pos, kind, speaker, voice, text, channel, location, tokens, counter, time, id, extra FROM arrivals
-WHERE pos IN (SELECT value FROM json_each(?1));
+WHERE pos IN (SELECT value FROM json_each(:places));
 
 -- name: channels_to_index
 SELECT pos, channel FROM (
-    SELECT pos, channel FROM turns WHERE pos IN (SELECT value FROM json_each(?1))
+    SELECT pos, channel FROM turns WHERE pos IN (SELECT value FROM json_each(:places))
     UNION ALL
-    SELECT pos, channel FROM arrivals WHERE pos IN (SELECT value FROM json_each(?1))
-) WHERE pos NOT IN (SELECT id FROM words_docsize WHERE id IN (SELECT value FROM json_each(?1)));
+    SELECT pos, channel FROM arrivals WHERE pos IN (SELECT value FROM json_each(:places))
+) WHERE pos NOT IN (SELECT id FROM words_docsize WHERE id IN (SELECT value FROM json_each(:places)));
 
 -- name: positions_of_ids
-SELECT ids.pos FROM json_each(?2) AS wanted CROSS JOIN ids ON ids.story = ?1 AND ids.id = wanted.value;
+SELECT ids.pos FROM json_each(:wanted) AS wanted CROSS JOIN ids ON ids.story = :story AND ids.id = wanted.value;
 
 -- name: positions_targeting
-SELECT targets.pos FROM json_each(?2) AS wanted CROSS JOIN targets ON targets.story = ?1 AND targets.target = wanted.value;
+SELECT targets.pos FROM json_each(:wanted) AS wanted CROSS JOIN targets ON targets.story = :story AND targets.target = wanted.value;
 
 -- name: folds
-SELECT folds.key, shape, sentences FROM json_each(?2) AS wanted CROSS JOIN folds ON folds.story = ?1 AND folds.key = wanted.value;
+SELECT folds.key, shape, sentences FROM json_each(:wanted) AS wanted CROSS JOIN folds ON folds.story = :story AND folds.key = wanted.value;
 
 -- name: texts
-SELECT texts.key, branch, born, sentences FROM json_each(?2) AS wanted CROSS JOIN texts ON texts.story = ?1 AND texts.key = wanted.value;
+SELECT texts.key, branch, born, sentences FROM json_each(:wanted) AS wanted CROSS JOIN texts ON texts.story = :story AND texts.key = wanted.value;
 
 -- name: all_folds
 SELECT key, shape, sentences FROM folds WHERE story = ?;
@@ -155,8 +155,8 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 -- A lone append, checked and committed in one statement: nothing is inserted where the story's revision is another by now.
 -- name: insert_turn_alone
 INSERT INTO turns (pos, kind, speaker, voice, text, channel, location, tokens, counter, time)
-SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10
-WHERE (SELECT rev FROM stories WHERE id = ?11) = ?12 AND NOT EXISTS (SELECT 1 FROM arrivals WHERE pos = ?1);
+SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?, ?
+WHERE (SELECT rev FROM stories WHERE id = ?) = ? AND NOT EXISTS (SELECT 1 FROM arrivals WHERE pos = ?);
 
 -- name: insert_arrival
 INSERT INTO arrivals (pos, kind, speaker, voice, text, channel, location, tokens, counter, time, id, extra)
@@ -184,9 +184,9 @@ INSERT OR IGNORE INTO targets (story, target, pos) VALUES (?, ?, ?);
 
 -- name: update_story
 UPDATE stories SET
-    rev = rev + ?2, calls = calls + ?3, tokens_in = tokens_in + ?4, tokens_out = tokens_out + ?5, failures = failures + ?6,
-    config = coalesce(?7, config), health = coalesce(?8, health)
-WHERE id = ?1;
+    rev = rev + :touch, calls = calls + :calls, tokens_in = tokens_in + :tokens_in, tokens_out = tokens_out + :tokens_out, failures = failures + :failures,
+    config = coalesce(:config, config), health = coalesce(:health, health)
+WHERE id = :story;
 
 -- name: upsert_channel
 INSERT INTO channels (story, id, hearers) VALUES (?, ?, ?) ON CONFLICT (story, id) DO UPDATE SET hearers = excluded.hearers;
@@ -210,25 +210,24 @@ INSERT INTO words (rowid, tokens) VALUES (?, ?);
 INSERT OR IGNORE INTO indexed (story, channel) VALUES (?, ?);
 
 -- name: search_channels
-SELECT channel, (SELECT group_concat(rowid - ?2) FROM words WHERE words MATCH '"' || ?3 || '.' || channel || '"')
-FROM indexed WHERE story = ?1;
+SELECT channel, (SELECT group_concat(rowid - :start) FROM words WHERE words MATCH '"' || :token || '.' || channel || '"')
+FROM indexed WHERE story = :story;
 
 -- name: count_indexed
 SELECT count(*) FROM indexed WHERE story = ?;
 
 -- name: search_vocabulary
-SELECT term, group_concat(doc - ?1) FROM vocabulary WHERE term >= ?2 || '.' AND term < ?2 || '/' GROUP BY term;
+SELECT term, group_concat(doc - :start) FROM vocabulary WHERE term >= :token || '.' AND term < :token || '/' GROUP BY term;
 
 -- name: erase_words
 INSERT INTO words (words, rowid, tokens)
 SELECT 'delete', doc, group_concat(term, ' ') FROM vocabulary
-WHERE term >= ?1 AND term < ?2 AND (?3 IS NULL OR doc IN (SELECT value FROM json_each(?3)))
+WHERE term >= :first AND term < :last AND (:places IS NULL OR doc IN (SELECT value FROM json_each(:places)))
 GROUP BY doc;
 
 -- name: erase_turn
-UPDATE turns SET kind = ?2, speaker = ?3, voice = ?4, text = ?5, channel = ?6, location = ?7, tokens = ?8, counter = ?9, time = ?10,
-    id = ?11, extra = ?12
-WHERE pos = ?1;
+UPDATE turns SET (kind, speaker, voice, text, channel, location, tokens, counter, time, id, extra) = (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+WHERE pos = ?;
 
 -- name: erase_id
 DELETE FROM ids WHERE story = ? AND id = ?;

@@ -93,7 +93,7 @@ class Writer:
             else:
                 self._db.execute("BEGIN IMMEDIATE")
                 answers = self._write(jobs)
-        except sqlite3.Error as exc:
+        except Exception as exc:  # as in _write: it must reach the one who caused it
             if is_busy(exc):
                 return False
             answers = self._fail(jobs, exc)
