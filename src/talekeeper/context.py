@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -59,6 +59,7 @@ class Sources:
     path: Path
     lines_of: Callable[[Sequence[Ref]], list[Line]]
     count: Callable[[str], int]
+    modelled: int = 1 << 60  # a model's text is shown for folds closed no later than this: others may have had one made (I3)
 
     def turns_of(self, refs: Sequence[Ref]) -> list[Turn]:
         return [one.turn for one in self.lines_of(refs)]
@@ -68,7 +69,7 @@ class Sources:
 
     def sentences(self, node: Node) -> tuple[Sentence, ...]:
         """The fold's text as it is to be shown: the author's, else a model's, else the extractive one."""
-        text = None if node.author else visible_text(node, self.path)
+        text = None if node.author or node.closed > self.modelled else visible_text(node, self.path)
         return unpack_sentences(text.sentences) if text is not None else extract(node, self.children_of, self.turns_of)
 
 
@@ -147,12 +148,8 @@ def has_canon(state: State, view: str) -> bool:
 def make_plan(wish: Wish, sources: Sources) -> Plan:
     """The stable part for this wish. Raises `Missing`."""
     state = sources.state
-    canon = has_canon(state, wish.view)
-    heard = heard_tokens(state, wish.view)
-    step = wish.step(heard, canon)
-    chunks = _newest_chunks(wish, heard, step, sources)
-    refs = chunks.refs()
-    start = _cut_index(wish, refs, heard, step, chunks) if step.behind else 0
+    step, canon, chunks, refs, start = _find_cut(wish, sources)
+    sources = replace(sources, modelled=own_cut(wish.seat, wish.view, sources))
     count, recipe = sources.count, wish.recipe
     heading_tokens = count(recipe.recent_heading)
     cutting, lasting = bool(step.behind), True
@@ -185,6 +182,22 @@ def make_plan(wish: Wish, sources: Sources) -> Plan:
         text="".join(block.text for block in blocks), tokens=sum(block.tokens for block in blocks), recent_heading=recipe.recent_heading,
         heading_tokens=heading_tokens, items=items, texts=[item.text for item in items], recent_tokens=size, left_out=left_out, room=room,
     )  # fmt: skip
+
+
+def own_cut(seat: Seat, view: str, sources: Sources) -> int:
+    """Where the cut is at the seat's own limit: folds up to there are worth a model's work, whatever others need."""
+    step, _, chunks, refs, start = _find_cut(Wish(seat, view, seat.token_limit), sources)
+    return refs[start - 1].seq if start else chunks.horizon if step.behind else 0
+
+
+def _find_cut(wish: Wish, sources: Sources) -> tuple[Step, bool, _Chunks, list[Ref], int]:
+    """The step, whether there is canon, the chunks near the cut, the turns in them, and the first of these that stays raw."""
+    canon = has_canon(sources.state, wish.view)
+    heard = heard_tokens(sources.state, wish.view)
+    step = wish.step(heard, canon)
+    chunks = _newest_chunks(wish, heard, step, sources)
+    refs = chunks.refs()
+    return step, canon, chunks, refs, _cut_index(wish, refs, heard, step, chunks) if step.behind else 0
 
 
 def _advance(lines: Sequence[Line], start: int, room: int) -> int:

@@ -109,4 +109,10 @@ class WrongStore(StoreError):
 
 
 class SummaryFailed(TalekeeperError):
-    """A model gave no usable summary. Seen in `health`; the extractive fold stays in place."""
+    """A model gave no usable summary. Seen in `health`; the extractive fold stays in place.
+
+    `answered`: it did answer, and the answer was refused: that may be the fold's fault rather than the model's."""
+
+    def __init__(self, message: str, *, answered: bool = False) -> None:
+        super().__init__(message)
+        self.answered = answered

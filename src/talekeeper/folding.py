@@ -15,7 +15,7 @@ import logging
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
-from talekeeper.context import Step, Wish, has_canon, make_plan
+from talekeeper.context import Step, Wish, has_canon, own_cut
 from talekeeper.errors import Conflict, SummaryFailed, TalekeeperError
 from talekeeper.folds import ChildrenOf, Node, Path, pack_sentences, roots_until, unpack_sentences, visible_text
 from talekeeper.hot import Hot
@@ -26,6 +26,10 @@ from talekeeper.summarize.janitor import Janitor, Piece
 from talekeeper.tokens import estimate_tokens
 
 log = logging.getLogger("talekeeper")
+
+
+REFUSALS = 16
+"""After so many refused answers in a row, the model is given up like one that does not answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +56,9 @@ def due(roots: list[Node], path: Path, children_of: ChildrenOf, most: int, witho
     found: list[Node] = []
 
     def visit(node: Node) -> bool:
-        if node.author or node.key in without or not worth_a_call(node) or visible_text(node, path) is not None:
+        if node.author or not worth_a_call(node) or visible_text(node, path) is not None:
             return True
-        if len(found) >= most:
+        if len(found) >= most or node.key in without:
             return False
         waiting = [child for child in reversed(children_of(node)) if not visit(child)] if node.level else []
         if not waiting:
@@ -103,7 +107,7 @@ class Folder:
         for seat in hot.state.seats.values():
             if not hot.state.views[seat.id].turns:
                 continue
-            cut = make_plan(Wish(seat, seat.id, seat.token_limit), sources).cut
+            cut = own_cut(seat, seat.id, sources)
             for tree in hot.state.views[seat.id].trees:
                 roots = roots_until(tree.roots(), cut, sources.children_of)
                 found.update((node.key, node) for node in due(roots, hot.path, sources.children_of, most, without))
@@ -126,30 +130,34 @@ class Folder:
             if self.health.state is HealthState.DEGRADED:
                 self._given_up.clear()
                 await self._report(replace(self.health, state=HealthState.RECOVERING))
-            failed = 0
-            while failed < 2 and (nodes := await self.pending(most=1 if failed else 16)):
+            silent = refused = 0
+            while silent < 2 and refused < REFUSALS and (nodes := await self.pending(most=1 if silent else 16)):
                 for node in nodes:
-                    if await self._fold(node):
-                        failed = 0
+                    failure = await self._fold(node)
+                    if failure is None:
+                        silent = refused = 0
+                        continue
+                    self._given_up.add(node.key)
+                    if failure.answered:
+                        refused += 1  # perhaps it was that fold: the others are not to suffer for it
                     else:
-                        self._given_up.add(node.key)
-                        failed += 1
+                        silent += 1
                         break
 
-    async def _fold(self, node: Node) -> bool:
-        """Makes one fold, with retries. False where the model was given up."""
+    async def _fold(self, node: Node) -> SummaryFailed | None:
+        """Makes one fold, with retries. Returns what stood against it, where it was given up."""
         while True:
             spent: list[Spending] = []
             try:
                 sentences = await self._sentences(node, spent)
             except SummaryFailed as failure:
                 if not await self._failed(failure, spent):
-                    return False
+                    return failure
                 continue
             await self._commit(node, sentences, spent)
-            if self.health.state is not HealthState.HEALTHY:
+            if spent and self.health.state is not HealthState.HEALTHY:  # the model has spoken, and well
                 await self._report(Health(summarizer="model"))
-            return True
+            return None
 
     async def _sentences(self, node: Node, spent: list[Spending]) -> list[list[object]]:
         if node.texts:

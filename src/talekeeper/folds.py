@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 from talekeeper.model import Sentence, Turn
@@ -370,7 +370,7 @@ def extract(node: Node, children_of: ChildrenOf, turns_of: TurnsOf) -> tuple[Sen
     return node.sentences
 
 
-def known_in(text: str, registry: Mapping[str, Collection[int]], members: int) -> tuple[str, ...]:
-    """The registered labels that occur in the text and that all members have heard of."""
+def known_in(text: str, registries: Iterable[Iterable[str]]) -> tuple[str, ...]:
+    """The registered labels that occur in the text."""
     folded = text.casefold()
-    return tuple(label for label, audiences in registry.items() if label in folded and any(members & mask == members for mask in audiences))
+    return tuple(dict.fromkeys(label for labels in registries for label in labels if label in folded))

@@ -41,6 +41,10 @@ class Remembering:
         rim.known_seat(seat, hot.state.seats)
         await hot.refresh()
         budget = hot.state.seats[seat].token_limit if budget is None else rim.whole(budget, "budget")
+        if not isinstance(recipe, Recipe):
+            raise WrongType(f"recipe must be a Recipe, not {type(recipe).__name__}")
+        if extras is not None and not isinstance(extras, Mapping):
+            raise WrongType(f"extras must map parts to notes, not {type(extras).__name__}")
         hits = await self.recall(seat, query, limit=64) if query is not None else []
         return await self._context(hot.state.seats[seat], seat, budget, recipe, extras or {}, hits)
 
@@ -60,6 +64,8 @@ class Remembering:
         if unknown:
             raise InvalidInput(f"the recipe has no part {sorted(unknown)[0]!r}; it has: {', '.join(part.name for part in recipe.volatile)}")
         for note in (note for notes in extras.values() for note in notes):
+            if not isinstance(note, Note):
+                raise WrongType(f"extras are made of Note, not {type(note).__name__}")
             rim.text(note.text, "a note's text")
         pins = await self._pins(view)
         entries: dict[str, list[tuple[Item, float]]] = {

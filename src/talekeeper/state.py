@@ -35,7 +35,7 @@ COMMON = "*"
 """The view of what every player character heard: what a newcomer may be told."""
 
 STORY, CANON = 0, 1
-REGISTRY_SIZE = 256
+REGISTRY_SIZE = 96
 SCENE_KINDS = frozenset({"enter", "leave", "session"})
 
 
@@ -148,7 +148,7 @@ class State:
         self.presence: dict[str, str | None] = {}
         self.revisions: dict[str, Edit] = {}
         self.pins: dict[str, tuple[Position, int]] = {}
-        self.registry: dict[str, list[int]] = {}
+        self.registry: dict[int, dict[str, None]] = {}  # what each channel has heard mentioned
         self.open: dict[tuple[int, int], Chunk] = {}
         self.views: dict[str, View] = {}
         self.shelf = shelf
@@ -226,7 +226,7 @@ class State:
         if kind in SCENE_KINDS:
             self._change_scene(entry, turn.id, mask)
         if turn.mentions:
-            self._register(turn.mentions, mask)
+            self._register(turn.mentions, channel)
         track = CANON if kind == "note" else STORY
         chunk = self.open.get((channel, track))
         size = len(entry.text) if entry.text else (entry.extra or {}).get("forgotten", 0)
@@ -275,7 +275,8 @@ class State:
         mask = self._masks[chunk.channel]
         known: tuple[str, ...] = ()
         if self.registry:
-            known = known_in("\n".join(turn.text for turn in chunk.turns), self.registry, mask)
+            told = [labels for number, labels in self.registry.items() if mask & self._masks[number] == mask]
+            known = known_in("\n".join(turn.text for turn in chunk.turns), told)
         refs = [self.current(ref) for ref in chunk.refs]
         leaf = make_leaf(refs, channel=chunk.channel, location=chunk.location, closed=seq, closer=closer, known=known)
         leaf.turns = tuple(chunk.turns)
@@ -304,16 +305,16 @@ class State:
         self.shelf.unsaved[node.key] = node
         return node
 
-    def _register(self, mentions: Iterable[str], mask: int) -> None:
-        """Notes what the hearers have heard of. Bounded: what was not mentioned for long is dropped first."""
+    def _register(self, mentions: Iterable[str], channel: int) -> None:
+        """Notes what the hearers have heard of, per channel, so that nothing that others hear crowds it out (I3). What was not
+        mentioned for long is dropped first."""
+        labels = self.registry.setdefault(channel, {})
         for mention in mentions:
             label = mention.casefold()
-            masks = self.registry.pop(label, [])
-            if not any(mask & known == mask for known in masks):
-                masks = [*[known for known in masks if known & mask != known], mask][-4:]
-            self.registry[label] = masks
-        while len(self.registry) > REGISTRY_SIZE:
-            del self.registry[next(iter(self.registry))]
+            labels.pop(label, None)
+            labels[label] = None
+        while len(labels) > REGISTRY_SIZE:
+            del labels[next(iter(labels))]
 
     # -- what the author does to the log -------------------------------------------------------------------------------
 
@@ -382,7 +383,7 @@ class State:
             "presence": self.presence,
             "revisions": {turn: [edit.times, *edit.at, edit.event] for turn, edit in self.revisions.items()},
             "pins": {turn: [*at, channel] for turn, (at, channel) in self.pins.items()},
-            "registry": self.registry,
+            "registry": [[channel, list(labels)] for channel, labels in self.registry.items()],
             "open": [[c.channel, c.track, c.location, c.chars, [list(ref) for ref in c.refs]] for c in self.open.values()],
             "views": {
                 seat: [view.turns, view.tokens, [[[node.key for node in level] for level in tree.levels] for tree in view.trees]]
@@ -410,7 +411,7 @@ class State:
         self.presence = dict(data["presence"])
         self.revisions, self.open, self.views = revisions, opened, views
         self.pins = {turn: (Position(row[0], row[1]), row[2]) for turn, row in data["pins"].items()}
-        self.registry = {label: list(masks) for label, masks in data["registry"].items()}
+        self.registry = {channel: dict.fromkeys(labels) for channel, labels in data["registry"]}
 
     @staticmethod
     def edits_named(data: Mapping[str, Any]) -> dict[str, Edit]:

@@ -293,9 +293,16 @@ class Story(Telling, Remembering):
         return Commit(story=shared.record.id, rev=shared.record.rev, touch=True, erase=erase, folds=[node.record() for node in again])
 
     async def _remake(self, nodes: Mapping[str, Node], keys: Sequence[str], blank: Collection[Position]) -> list[Node]:
-        """Folds made anew as if what stood at some places had never been there. Those by the author's hand are not: their words go."""
+        """Folds made anew as if what stood at some places had never been there. Those by the author's hand, and what stood on them, are
+        not: their words go. `keys` have smaller folds first."""
         hot = self._hot
-        made = [nodes[key] for key in keys if not nodes[key].author]
+        made: list[Node] = []
+        gone: set[str] = set()
+        for node in (nodes[key] for key in keys):
+            if node.author or not gone.isdisjoint(node.children):
+                gone.add(node.key)
+            else:
+                made.append(node)
         places = {self._text_at(ref): ref for node in made for ref in node.refs}
         texts = {entry.position: entry for entry in (await hot.read(positions=list(places))).entries}
         owners = {entry.position: entry for entry in (await hot.read(positions=[ref.position for ref in places.values()])).entries}

@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import Any
 
 from talekeeper import keeper as keepers
-from talekeeper.errors import InvalidInput
+from talekeeper.errors import InvalidInput, StoreClosed
 from talekeeper.keeper import Keeper
 from talekeeper.story import Story
 
@@ -36,12 +36,19 @@ class Portal:
         """What the awaitable gives, or what it raises. Ctrl-C cancels it."""
         if threading.current_thread() is self._thread:
             raise InvalidInput("the portal cannot be used from its own loop: use the async API there")
+        if self._loop.is_closed():
+            awaitable.close()
+            raise StoreClosed("the keeper was closed")
         future = asyncio.run_coroutine_threadsafe(_wait(awaitable), self._loop)
         try:
             return future.result()
         except KeyboardInterrupt:
             future.cancel()
             raise
+
+    @property
+    def closed(self) -> bool:
+        return self._loop.is_closed()
 
     def close(self) -> None:
         if self._loop.is_running():
@@ -92,10 +99,11 @@ class SynchronousKeeper(Synchronous):
     def close(self) -> None:
         """Closes the keeper and its loop."""
         assert isinstance(self._target, Keeper)
-        try:
-            self._portal.run(self._target.close())
-        finally:
-            self._portal.close()
+        if not self._portal.closed:
+            try:
+                self._portal.run(self._target.close())
+            finally:
+                self._portal.close()
 
 
 def open(*args: Any, **kwargs: Any) -> SynchronousKeeper:

@@ -7,7 +7,7 @@ first, the turn is made anew on top of what that one wrote, unless the caller as
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from talekeeper import rim
@@ -91,7 +91,13 @@ class Telling:
     async def append_many(self, drafts: Sequence[Draft], *, expected_version: str | None = None) -> list[Turn]:
         """Appends several turns in one atomic step."""
         hot = self._hot
+        given: object = drafts
+        if isinstance(given, str | Draft) or not isinstance(given, Iterable):
+            raise WrongType(f"drafts must be a list of Draft, not {type(given).__name__}")
+        drafts = list(drafts)
         for draft in drafts:
+            if not isinstance(draft, Draft):
+                raise WrongType(f"each draft must be a Draft, not {type(draft).__name__}")
             self._check(draft)
         if all(draft.id is None for draft in drafts):
             async with hot.lock:
@@ -112,13 +118,14 @@ class Telling:
     def _check(self, draft: Draft) -> None:
         rim.text(draft.text)
         seats = self._hot.seats
-        if draft.kind not in SPOKEN:
+        kind: object = draft.kind
+        if not isinstance(kind, str) or kind not in SPOKEN:
             raise InvalidInput(f"a turn's kind must be one of {', '.join(sorted(SPOKEN))}, not {draft.kind!r}")
-        if draft.speaker or draft.kind not in ("note", "event"):
+        if draft.speaker != "" or draft.kind not in ("note", "event"):
             rim.known_seat(draft.speaker, seats)
         if draft.heard_by is not None:
-            if isinstance(draft.heard_by, str):
-                raise WrongType(f"heard_by must be a list of seats, not one string: [{draft.heard_by!r}]")
+            if isinstance(draft.heard_by, str) or not isinstance(draft.heard_by, Iterable):
+                raise WrongType(f"heard_by must be a list of seats, not {draft.heard_by!r}")
             for seat in draft.heard_by:
                 rim.known_seat(seat, seats)
         elif draft.kind == "whisper":

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
 
 import talekeeper as tk
@@ -279,7 +279,10 @@ async def compare(target: str, script: Sequence[Act], *, crowd: bool = False, mo
             assert first[name] == second[name], f"{name} tells of what was not heard"
 
 
-usual = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example])
+usual = settings(  # to look for the smallest script takes minutes: add Phase.shrink for that
+    deadline=None, phases=[Phase.explicit, Phase.reuse, Phase.generate],
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example],
+)  # fmt: skip
 NAMES = Heard("talk", texts=(3,), mentions=(0, 2, 5))
 TALK = Heard("talk", texts=(2, 0, 5, 4, 2, 1, 7, 2, 5, 2, 4, 7))
 
@@ -316,8 +319,8 @@ async def test_which_folds_a_model_has_made_tells_nothing_of_what_others_heard()
     seen = []
     for unheard in (0, 40):
         async with tk.open(":memory:", counter=tk.Heuristic(), summarizer=MoodyModel()) as keeper:
-            story = await keeper.story(KEY, seats=[tk.Seat("dm", role="dm", token_limit=300), tk.Seat("x", token_limit=4000), tk.Seat("p")])
-            await story.append_many([tk.Draft("dm", TEXTS[n % 6], heard_by=["x"], id=f"heard-{n}") for n in range(8)])
+            story = await keeper.story(KEY, seats=[tk.Seat("dm", role="dm", token_limit=700), tk.Seat("x", token_limit=4000), tk.Seat("p")])
+            await story.append_many([tk.Draft("dm", TEXTS[n % 6], heard_by=["x"], id=f"heard-{n}") for n in range(16)])
             await story.append_many([tk.Draft("dm", TEXTS[n % 8], heard_by=["p"]) for n in range(unheard)])
             await story.settle()
             seen.append([(await story.context("x", budget=budget)).text for budget in BUDGETS])

@@ -98,7 +98,7 @@ def _check(answer: str, texts: Sequence[str]) -> str:
     summary = _CITATION.sub("", answer).strip()
     reason = faithful.refuse(summary, texts)
     if reason is not None:
-        raise SummaryFailed(f"the model's summary was refused: {reason}")
+        raise SummaryFailed(f"the model's summary was refused: {reason}", answered=True)
     return summary
 
 
