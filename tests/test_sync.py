@@ -121,7 +121,7 @@ def test_after_closing_nothing_works_and_no_thread_is_left(target: str) -> None:
     before = set(threading.enumerate())
     keeper = tk.sync.open(target)
     story = keeper.story(KEY, seats=SEATS)
-    assert set(threading.enumerate()) > before
+    assert set(threading.enumerate()) - before
     keeper.close()
     assert_only(before)
     with pytest.raises(tk.TalekeeperError, match=r"closed|open"):

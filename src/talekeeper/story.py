@@ -15,7 +15,7 @@ from talekeeper import rim
 from talekeeper.context import as_fold
 from talekeeper.errors import Conflict, InvalidInput, UnknownFold, UnknownTurn
 from talekeeper.folds import Node, Ref, extract, rewritten_key
-from talekeeper.model import AUTHOR_KINDS, BranchInfo, Fold, Health, MemoryKey, Seat, Stats, Turn
+from talekeeper.model import AUTHOR_KINDS, BranchInfo, Fold, Health, HealthState, MemoryKey, Seat, Stats, Turn
 from talekeeper.ports import Branch, Commit, Entry, Erase, FoldRecord, Position, Span
 from talekeeper.remembering import Remembering, TurnRef
 from talekeeper.state import COMMON
@@ -343,7 +343,8 @@ class Story(Telling, Remembering):
         """How the summarizer of this story is doing, and how many folds wait for it."""
         await self._hot.refresh()
         folder = self._keeper._folder(self._hot)
-        return dataclasses.replace(folder.health, pending=len(await folder.pending(most=256, given_up=True)))
+        waiting = await folder.pending(most=256, given_up=folder.health.state is HealthState.DEGRADED)
+        return dataclasses.replace(folder.health, pending=len(waiting))
 
     async def stats(self) -> Stats:
         """What the story holds on this branch, and what it has cost in all."""
