@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import os
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import pytest
 import pytest_socket
+from hypothesis import settings
 
 import talekeeper as tk
+
+settings.register_profile("same", derandomize=True)
+settings.register_profile("explore", derandomize=False, print_blob=True)
+settings.load_profile(os.environ.get("TALEKEEPER_HYPOTHESIS", "same"))
+"""A run tells the same twice. `TALEKEEPER_HYPOTHESIS=explore scripts/test tests/properties` looks for new failures."""
 
 NOW = 1_750_000_000.0
 """What the clock of every keeper shows, always."""
@@ -33,12 +41,6 @@ def target(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def sqlite_file(tmp_path: Path) -> str:
-    """A real SQLite file, for what only a file can show."""
-    return str(tmp_path / "stories.db")
-
-
-@pytest.fixture
 async def loop_errors() -> AsyncIterator[list[str]]:
     """Whatever dies unseen in a background task; it fails the test at its end."""
     seen: list[str] = []
@@ -53,8 +55,9 @@ async def loop_errors() -> AsyncIterator[list[str]]:
     assert not seen, "something died in the background"
 
 
-@pytest.fixture
-async def open_keeper(target: str, loop_errors: list[str]) -> AsyncIterator[OpenKeeper]:
+@asynccontextmanager
+async def opener(target: str) -> AsyncIterator[OpenKeeper]:
+    """Opens keepers and closes them at the end."""
     opened: list[tk.Keeper] = []
 
     async def open_one(where: Any = None, **settings: Any) -> tk.Keeper:
@@ -65,6 +68,20 @@ async def open_keeper(target: str, loop_errors: list[str]) -> AsyncIterator[Open
     yield open_one
     for keeper in opened:
         await keeper.close()
+
+
+@pytest.fixture
+async def open_keeper(target: str, loop_errors: list[str]) -> AsyncIterator[OpenKeeper]:
+    """Opens keepers on each store in turn."""
+    async with opener(target) as open_one:
+        yield open_one
+
+
+@pytest.fixture
+async def open_file(tmp_path: Path, loop_errors: list[str]) -> AsyncIterator[OpenKeeper]:
+    """Opens keepers on one real SQLite file, for what only a file can show."""
+    async with opener(str(tmp_path / "stories.db")) as open_one:
+        yield open_one
 
 
 @pytest.fixture

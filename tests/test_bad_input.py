@@ -349,9 +349,9 @@ async def test_a_keeper_that_is_not_open_says_how_to_open_it() -> None:
         await tk.open(":memory:").story(KEY, seats=SEATS)
 
 
-async def test_refused_input_is_refused_in_the_same_way_after_it_was_opened_again(open_keeper: OpenKeeper, sqlite_file: str) -> None:
+async def test_refused_input_is_refused_in_the_same_way_after_it_was_opened_again(open_file: OpenKeeper) -> None:
     for _ in range(2):
-        keeper = await open_keeper(sqlite_file)
+        keeper = await open_file()
         story = await keeper.story(KEY, seats=SEATS)
         await story.append("dm", "Fine.")
         with pytest.raises(tk.UnknownSeat, match="did you mean 'rogue'"):

@@ -290,16 +290,16 @@ async def test_what_pins_need_in_any_counter_then_works(open_keeper: OpenKeeper,
     assert all(turn.text in context.text for turn in turns[:4])
 
 
-async def test_counts_that_another_counter_stored_are_never_trusted(open_keeper: OpenKeeper, sqlite_file: str) -> None:
+async def test_counts_that_another_counter_stored_are_never_trusted(open_file: OpenKeeper) -> None:
     small = Odd("small", lambda text: max(1, len(text) // 100), additive=True)
-    keeper = await open_keeper(sqlite_file, counter=small)
+    keeper = await open_file(counter=small)
     story = await keeper.story(KEY, seats=SEATS)
     await story.note("Gods never lie in this world.")
     await tell(story, 200)
     await story.pin(5)
     await keeper.close()
     for counter in (tk.Heuristic(), tk.Heuristic(1.7), COUNTERS[5], COUNTERS[2]):
-        keeper = await open_keeper(sqlite_file, counter=counter)
+        keeper = await open_file(counter=counter)
         story = await keeper.story(KEY)
         for budget in (200, 500, 1500, 6000):
             context = await story.context("rogue", budget=budget, query="silver coins")

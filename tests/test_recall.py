@@ -67,8 +67,8 @@ async def test_a_phrase_that_differs_from_a_thousand_turns_by_its_order_alone_fi
     assert (await story.recall("rogue", "blue door", limit=1))[0].turn.id == odd.id
 
 
-async def test_recall_is_the_same_before_and_after_indexing_and_after_opening_again(open_keeper: OpenKeeper, sqlite_file: str) -> None:
-    keeper = await open_keeper(sqlite_file)
+async def test_recall_is_the_same_before_and_after_indexing_and_after_opening_again(open_file: OpenKeeper) -> None:
+    keeper = await open_file()
     story = await keeper.story(KEY, seats=SEATS)
     for start in range(0, 300, 50):
         await story.append_many([tk.Draft("dm", sentence(n), heard_by=["rogue"] if n % 4 == 0 else None) for n in range(start, start + 50)])
@@ -77,7 +77,7 @@ async def test_recall_is_the_same_before_and_after_indexing_and_after_opening_ag
     await story.settle()
     assert [await story.recall("bard", query, limit=20) for query in queries] == before
     await keeper.close()
-    again = await (await open_keeper(sqlite_file)).story(KEY)
+    again = await (await open_file()).story(KEY)
     assert [await again.recall("bard", query, limit=20) for query in queries] == before
 
 

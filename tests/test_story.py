@@ -240,8 +240,8 @@ async def test_two_handles_of_one_story_see_each_other(keeper: tk.Keeper, story:
     assert (await story.context("rogue", budget=500)).text == (await other.context("rogue", budget=500)).text
 
 
-async def test_two_processes_on_one_file_interleave_and_agree(open_keeper: OpenKeeper, sqlite_file: str) -> None:
-    here, there = await open_keeper(sqlite_file), await open_keeper(sqlite_file)
+async def test_two_processes_on_one_file_interleave_and_agree(open_file: OpenKeeper) -> None:
+    here, there = await open_file(), await open_file()
     one, two = await here.story(KEY, seats=TABLE), await there.story(KEY, seats=TABLE)
     for n in range(1, 41):
         await (one if n % 3 else two).append("dm", deed(n), heard_by=["rogue"] if n % 5 == 0 else None)
@@ -250,6 +250,21 @@ async def test_two_processes_on_one_file_interleave_and_agree(open_keeper: OpenK
     await one.rewind(20)
     assert await contexts(one) == await contexts(two)
     assert len(await two.turns()) == 20
+
+
+async def test_a_caller_who_goes_away_leaves_a_whole_turn_or_none_and_may_come_back(story: tk.Story) -> None:
+    for number in range(40):
+        task = asyncio.ensure_future(story.append("dm", f"Turn {number}.", id=f"post-{number}"))
+        for _ in range(number % 8):
+            await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.wait({task})
+        if number % 2:
+            await story.append("dm", f"Turn {number}.", id=f"post-{number}")
+    texts = [turn.text for turn in await story.turns()]
+    assert len(texts) == len(set(texts))
+    assert {f"Turn {number}." for number in range(1, 40, 2)} <= set(texts)
+    assert len(await story.sources(await story.context("rogue"))) == len(texts)
 
 
 async def test_append_many_is_one_atomic_step(story: tk.Story) -> None:
@@ -465,6 +480,21 @@ async def test_a_brief_keeps_what_all_heard_before_the_newcomer_when_the_old_one
     after = (await story.brief("cleric", budget=4000)).text
     assert "secret" not in after
     assert after == before
+
+
+@pytest.mark.parametrize("way", ["rewind", "fork"])
+async def test_a_brief_keeps_a_secret_from_one_who_joined_before_the_story_went_back(keeper: tk.Keeper, story: tk.Story, way: str) -> None:
+    await tell(story, 20)
+    story = await keeper.story(KEY, seats=[LATE])
+    if way == "fork":
+        story = await story.fork(at=5)
+    else:
+        await story.rewind(5)
+    await story.append("dm", "Not for the cleric: secret.", heard_by=["rogue", "bard"])
+    await story.append("dm", "For all of them.")
+    brief = (await story.brief("cleric", budget=4000)).text
+    assert "For all of them." in brief
+    assert "secret" not in brief
 
 
 async def test_a_brief_fits_its_budget_and_covers_a_long_story(keeper: tk.Keeper) -> None:
@@ -929,8 +959,25 @@ async def test_a_swipe_and_a_turn_of_another_branch_can_be_forgotten_there(story
     assert [turn.text for turn in await other.swipes()] == ["Nothing of the kind."]
 
 
-async def test_what_was_forgotten_stays_forgotten_when_the_file_is_opened_again(open_keeper: OpenKeeper, sqlite_file: str) -> None:
-    keeper = await open_keeper(sqlite_file)
+async def test_what_one_process_forgets_is_gone_from_the_memory_of_another(open_file: OpenKeeper) -> None:
+    one = await (await open_file()).story(KEY, seats=SMALL)
+    two = await (await open_file()).story(KEY)
+    await tell(one, 30)
+    old = await one.append("dm", SECRET + ".")
+    await tell(one, 30, first=100)
+    recent = await one.append("dm", SECRET + ", again.")
+    await two.pin(recent)
+    assert "Vraxholm" in await everything_said(two)
+    await one.forget(old)
+    await one.forget(recent)
+    said = await everything_said(two)
+    assert not [trace for trace in TRACES if trace in said]
+    await tell(two, 3, first=200)
+    assert await contexts(one) == await contexts(two)
+
+
+async def test_what_was_forgotten_stays_forgotten_when_the_file_is_opened_again(open_file: OpenKeeper) -> None:
+    keeper = await open_file()
     story = await keeper.story(KEY, seats=SMALL)
     await tell(story, 40)
     secret = await story.append("dm", SECRET + ".")
@@ -939,7 +986,7 @@ async def test_what_was_forgotten_stays_forgotten_when_the_file_is_opened_again(
     await story.forget(secret)
     before = await contexts(story)
     await keeper.close()
-    again = await (await open_keeper(sqlite_file)).story(KEY)
+    again = await (await open_file()).story(KEY)
     assert await contexts(again) == before
     assert not [trace for trace in TRACES if trace in await everything_said(again)]
 
@@ -1009,8 +1056,8 @@ async def test_an_old_handle_of_a_deleted_story_never_writes_into_the_new_one(ke
 # -- opening again -----------------------------------------------------------------------------------------------------
 
 
-async def test_a_story_that_is_opened_again_is_byte_for_byte_the_same(open_keeper: OpenKeeper, sqlite_file: str) -> None:
-    keeper = await open_keeper(sqlite_file)
+async def test_a_story_that_is_opened_again_is_byte_for_byte_the_same(open_file: OpenKeeper) -> None:
+    keeper = await open_file()
     story = await keeper.story(KEY, seats=SMALL)
     await story.note("Gods never lie.")
     await story.enter("rogue", "tavern")
@@ -1021,7 +1068,7 @@ async def test_a_story_that_is_opened_again_is_byte_for_byte_the_same(open_keepe
     before, presence, stats = await contexts(story), story.presence(), await story.stats()
     recalled = await story.recall("rogue", "silver coins at the third bell", limit=20)
     await keeper.close()
-    again = await (await open_keeper(sqlite_file)).story(KEY)
+    again = await (await open_file()).story(KEY)
     assert await contexts(again) == before
     assert (again.presence(), again.head, again.seats) == (presence, story.head, SMALL)
     assert await again.recall("rogue", "silver coins at the third bell", limit=20) == recalled
@@ -1161,15 +1208,15 @@ async def test_contexts_before_a_rewind_come_back_as_they_last_were_with_model_f
     assert await contexts(story) == before
 
 
-async def test_model_texts_survive_in_the_file(open_keeper: OpenKeeper, sqlite_file: str) -> None:
+async def test_model_texts_survive_in_the_file(open_file: OpenKeeper) -> None:
     model = MoodyModel()
-    keeper = await open_keeper(sqlite_file, summarizer=model, retry=QUICK)
+    keeper = await open_file(summarizer=model, retry=QUICK)
     story = await keeper.story(KEY, seats=SMALL)
     await tell(story, 120)
     await story.settle()
     before, calls, stats = await contexts(story), model.calls, await story.stats()
     await keeper.close()
-    again = await (await open_keeper(sqlite_file, summarizer=model, retry=QUICK)).story(KEY)
+    again = await (await open_file(summarizer=model, retry=QUICK)).story(KEY)
     assert await contexts(again) == before
     await again.settle()
     assert model.calls == calls

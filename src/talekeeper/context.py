@@ -229,7 +229,6 @@ class _Part:
 
     track: int
     channel: int
-    location: str | None
     closed: int | None
     refs: Sequence[Ref]
 
@@ -257,7 +256,7 @@ class _Chunks:
 def _newest_chunks(wish: Wish, heard: int, step: Step, sources: Sources) -> _Chunks:
     """Enough of the newest chunks to find the cut in, and everything behind it."""
     state = sources.state
-    chunks = _Chunks([_Part(one.track, one.channel, one.location, None, list(one.refs)) for one in state.open_for(wish.view)])
+    chunks = _Chunks([_Part(one.track, one.channel, None, list(one.refs)) for one in state.open_for(wish.view)])
     total = sum(ref.tokens for part in chunks.parts for ref in part.refs)
     roots = [tree.roots() for tree in state.views[wish.view].trees]
     leaves = heapq.merge(*(_by_closing(roots[track], track, sources) for track in (STORY, CANON)), key=lambda row: row[0])
@@ -265,7 +264,7 @@ def _newest_chunks(wish: Wish, heard: int, step: Step, sources: Sources) -> _Chu
         chunks.horizon = -closed
         if total >= heard - step.behind and _reaches_back(chunks.refs(), heard, step, wish.seat.keep):
             return chunks
-        chunks.parts.append(_Part(track, leaf.channel, leaf.location, leaf.closed, leaf.refs))
+        chunks.parts.append(_Part(track, leaf.channel, leaf.closed, leaf.refs))
         total += leaf.tokens
     chunks.horizon = 0
     return chunks
@@ -356,7 +355,8 @@ def _folds_until(view: str, track: int, chunks: _Chunks, cut: int, sources: Sour
     state = sources.state
     nodes = roots_until(state.views[view].trees[track].roots(), cut, sources.children_of)
     for part, refs in _late(chunks, track, cut, state):
-        nodes.append(state.shelf.put(make_leaf(refs, channel=part.channel, location=part.location, closed=cut, closer="")))
+        # without a place: an open chunk may find its place later, and what is shown must not change by that
+        nodes.append(state.shelf.put(make_leaf(refs, channel=part.channel, location=None, closed=cut, closer="")))
     return sorted(nodes, key=lambda node: node.first)
 
 

@@ -1,8 +1,10 @@
-"""I8: the next stable part extends the last, except for a few moves of the cut. I9: what a context costs does not follow the story."""
+"""I8: the next stable part extends the last, except for a few moves of the cut. I4: a context has no memory of earlier contexts, and a
+story in memory says what the same story says when it is opened again. I9: what a context costs does not follow the story."""
 
 from __future__ import annotations
 
 import random
+import tempfile
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -10,11 +12,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 import talekeeper as tk
 from talekeeper.ports import Commit, Found, Head, Posting, Read, StoryRecord
 from talekeeper.recipe import DEFAULT_RECIPE
 from talekeeper.stores import InMemoryStore, open_store
+from talekeeper.testing.models import MoodyModel
 
 KEY = tk.MemoryKey("acme", "ana", "ash-crown")
 SENTENCES = (
@@ -94,19 +99,6 @@ async def test_recent_shrinks_by_whole_chunks_where_chunks_are_small(budget: int
             assert first - 1 in leaves, f"recent began in the middle of a chunk, at turn {first}"
 
 
-async def test_the_stable_part_does_not_depend_on_when_it_was_last_asked_for() -> None:
-    """A context has no memory of earlier contexts: asked for at every turn or never before, it is the same."""
-    async with tk.open(":memory:", counter=tk.Heuristic()) as keeper:
-        asked = await keeper.story(KEY, seats=[tk.Seat("dm", role="dm"), tk.Seat("rogue")])
-        never = await keeper.story(tk.MemoryKey("acme", "ana", "other"), seats=[tk.Seat("dm", role="dm"), tk.Seat("rogue")])
-        for number in range(260):
-            for story in (asked, never):
-                await story.append("dm", words(number))
-            contexts = [await asked.context("rogue", budget=budget) for budget in (300, 1000)]
-            if number % 37 == 0:
-                assert [context.text for context in contexts] == [(await never.context("rogue", budget=b)).text for b in (300, 1000)]
-
-
 async def test_pins_facts_and_queries_stay_out_of_the_stable_part() -> None:
     async with tk.open(":memory:", counter=tk.Heuristic()) as keeper:
         story = await keeper.story(KEY, seats=[tk.Seat("dm", role="dm"), tk.Seat("rogue")])
@@ -116,6 +108,151 @@ async def test_pins_facts_and_queries_stay_out_of_the_stable_part() -> None:
         full = await story.context("rogue", budget=1500, query="silver", extras=extras)
         assert stable_text(full) == stable_text(plain) == plain.text
         assert full.stable_tokens == plain.tokens
+
+
+# -- no memory of earlier contexts ---------------------------------------------------------------------------------------
+
+
+class TenALine:
+    """A counter by which every line has ten tokens, so that all limits are met exactly now and then."""
+
+    id = "ten a line"
+    additive = True
+
+    def count(self, text: str) -> int:
+        return 10 * text.count("\n")
+
+
+class LastingStore(InMemoryStore):
+    """Outlives the keepers that use it."""
+
+    async def close(self) -> None:
+        pass
+
+
+TRIO = (tk.Seat("dm", role="dm", token_limit=500), tk.Seat("rogue", token_limit=300), tk.Seat("bard", token_limit=400, keep=1))
+SIZES = (60, 150, 300, 800, 3000)
+
+
+async def everything(story: tk.Story) -> dict[str, str]:
+    """All contexts and briefs of all seats."""
+    texts: dict[str, str] = {}
+    for seat in TRIO:
+        for budget in SIZES:
+            try:
+                texts[f"context of {seat.id} in {budget}"] = (await story.context(seat.id, budget=budget)).text
+            except tk.BudgetTooSmall as small:
+                texts[f"context of {seat.id} in {budget}"] = str(small)
+            texts[f"brief of {seat.id} in {budget}"] = (await story.brief(seat.id, budget=budget)).text
+    return texts
+
+
+async def check_against(store: tk.Store, story: tk.Story, counter: tk.TokenCounter) -> None:
+    """What a story says that has been in memory all along is what one says that was opened just now."""
+    async with tk.open(store, counter=counter) as fresh:
+        again = await everything(await fresh.story(KEY, branch=story.branch))
+    for name, text in (await everything(story)).items():
+        assert text == again[name], f"the {name} depends on what was asked before"
+
+
+@pytest.mark.parametrize("counter", [TenALine(), tk.Heuristic()], ids=["ten a line", "heuristic"])
+async def test_a_context_asked_for_at_every_turn_is_the_one_asked_for_once(counter: tk.TokenCounter) -> None:
+    store = LastingStore()
+    async with tk.open(store, counter=counter) as keeper:
+        story = await keeper.story(KEY, seats=TRIO)
+        for number in range(90):
+            await story.append("dm", words(number), heard_by=["rogue"] if number % 5 == 0 else None)
+            await check_against(store, story, counter)
+
+
+async def test_where_a_later_turn_happens_does_not_change_what_stands_before_the_cut() -> None:
+    store, counter = LastingStore(), tk.Heuristic()
+    async with tk.open(store, counter=counter) as keeper:
+        story = await keeper.story(KEY, seats=TRIO)
+        for number in range(40):
+            await story.append("dm", words(number), location="mill" if number % 9 == 8 else None)
+            await check_against(store, story, counter)
+
+
+Told = tuple[str, int]
+told = st.tuples(
+    st.sampled_from(["talk"] * 5 + ["one"] * 4 + ["note", "enter", "leave", "session", "edit", "pin", "override", "rewind", "regenerate", "fork"]),
+    st.integers(0, 19),
+)  # fmt: skip
+
+
+async def tell_one(story: tk.Story, what: str, number: int, serial: int) -> tk.Story:
+    """Does one thing to a story, decided by two numbers."""
+    text, seat, turns = words(serial * 20 + number), ("rogue", "bard")[number % 2], await story.turns()
+    if what == "talk":
+        audiences: Sequence[list[str] | None] = (None, None, ["rogue"], ["bard"])
+        await story.append_many([tk.Draft("dm", words(serial * 20 + n), heard_by=audiences[(n + number) % 4]) for n in range(number)])
+    elif what == "one":
+        await story.append("dm", text, location=(None, "mill", "moor")[number % 3])
+    elif what == "note":
+        await story.note(text)
+    elif what == "enter":
+        await story.enter(seat, ("mill", "moor")[number % 2])
+    elif what == "leave":
+        await story.leave(seat)
+    elif what == "session":
+        await story.begin_session()
+    elif what == "override":
+        for fold in (await story.folds(seat))[:1]:
+            await story.override(fold.id, text)
+    elif what == "rewind":
+        await story.rewind(max(0, story.head - number))
+    elif what == "fork":
+        return await story.fork(at=max(0, story.head - number))
+    elif what == "edit" and turns:
+        await story.edit(turns[number % len(turns)], text)
+    elif what == "pin" and turns:
+        await (story.pin if number % 3 else story.unpin)(turns[number % len(turns)])
+    elif what == "regenerate" and turns and turns[-1].kind in ("said", "note"):
+        await story.regenerate(text)
+    return story
+
+
+usual = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+
+
+@settings(usual, max_examples=20)
+@given(script=st.lists(told, min_size=3, max_size=18))
+async def test_a_story_in_memory_says_what_the_same_story_says_when_it_is_opened_again(script: list[Told]) -> None:
+    store, counter = LastingStore(), tk.Heuristic()
+    async with tk.open(store, counter=counter) as keeper:
+        story = await keeper.story(KEY, seats=TRIO)
+        for serial, (what, number) in enumerate(script):
+            story = await tell_one(story, what, number, serial)
+            await check_against(store, story, counter)
+
+
+@settings(usual, max_examples=10)
+@given(script=st.lists(told, min_size=3, max_size=15))
+async def test_so_it_does_where_a_model_makes_the_folds(script: list[Told]) -> None:
+    store, counter = LastingStore(), tk.Heuristic()
+    async with tk.open(store, counter=counter, summarizer=MoodyModel()) as keeper:
+        story = await keeper.story(KEY, seats=TRIO)
+        for serial, (what, number) in enumerate(script):
+            await everything(story)
+            story = await tell_one(story, what, number, serial)
+            if serial % 3 == 2:
+                await story.settle()
+                await check_against(store, story, counter)
+
+
+@settings(usual, max_examples=8)
+@given(script=st.lists(st.tuples(told, st.booleans()), min_size=3, max_size=15))
+async def test_two_processes_on_one_file_always_say_the_same(script: list[tuple[Told, bool]]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "s.db"
+        async with tk.open(path, counter=tk.Heuristic(), durable=False) as one, tk.open(path, counter=tk.Heuristic(), durable=False) as two:
+            stories = [await one.story(KEY, seats=TRIO), await two.story(KEY, seats=TRIO)]
+            for serial, ((what, number), second) in enumerate(script):
+                if what != "fork":
+                    await tell_one(stories[second], what, number, serial)
+                texts = [await everything(story) for story in stories]
+                assert texts[0] == texts[1]
 
 
 # -- I9 ----------------------------------------------------------------------------------------------------------------
