@@ -784,6 +784,21 @@ async def test_the_newest_turn_is_told_again_after_the_author_touched_an_older_o
     assert "hollow lantern" in pinned.text
 
 
+async def test_a_story_lives_on_when_the_newest_turn_is_told_again_after_an_edit_and_an_override(keeper: tk.Keeper) -> None:
+    story = await keeper.story(KEY, seats=SMALL)
+    await tell(story, 40)
+    await story.edit(2, "The mill burned on the second day.")
+    for fold in await story.folds("rogue"):
+        if fold.level == 0:
+            await story.override(fold.id, "In short: Mira lied.")
+    await story.regenerate("Told again.")
+    turns = await story.turns()
+    assert (turns[1].text, turns[-1].text, len(turns)) == ("The mill burned on the second day.", "Told again.", 40)
+    for seat in SMALL:
+        assert len(await story.sources(await story.context(seat.id))) == 40
+    assert (await story.append("dm", "And on.")).seq > 40
+
+
 async def test_only_what_was_told_can_be_told_again(story: tk.Story) -> None:
     with pytest.raises(tk.UnknownTurn):
         await story.regenerate("Nothing to replace.")

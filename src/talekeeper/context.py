@@ -109,6 +109,11 @@ class Step(NamedTuple):
 
     behind: float
     since: float
+    full: float = 0.0
+
+    def reached(self, heard: float) -> bool:
+        """Whether it was decided once so many tokens had been heard."""
+        return heard >= self.since and heard > self.full
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +134,7 @@ class Wish:
             return Step(0.0, 0.0)
         stride = max(1.0, most - least)
         number = (heard - least) // stride
-        return Step(max(1.0, stride * number), max(full, least + stride * number))
+        return Step(max(1.0, stride * number), least + stride * number, full)
 
 
 def heard_tokens(state: State, view: str) -> int:
@@ -273,7 +278,7 @@ def _newest_chunks(wish: Wish, heard: int, step: Step, sources: Sources) -> _Chu
 def _reaches_back(refs: Sequence[Ref], heard: int, step: Step, keep: int) -> bool:
     """Whether the turns hold the cut: more tokens than stay raw, and the newest few of the moment it was decided."""
     after = list(accumulate(ref.tokens for ref in reversed(refs)))
-    since = sum(tokens < heard - step.since for tokens in after)
+    since = sum(tokens < heard - max(step.since, step.full) for tokens in after)
     return bool(after) and after[-1] > heard - step.behind and len(refs) > since + keep + 1
 
 
@@ -284,16 +289,17 @@ def _by_closing(roots: Sequence[Node], track: int, sources: Sources) -> Iterator
 def _cut_index(wish: Wish, refs: Sequence[Ref], heard: int, step: Step, chunks: _Chunks) -> int:
     """The first turn that stays raw: at the end of a chunk if one is near, and the newest few of that moment in any case."""
     after = list(accumulate(ref.tokens for ref in reversed(refs)))[::-1]  # tokens from each turn on
-    then = next(index for index in range(len(refs)) if heard - after[index] + refs[index].tokens > step.since or index == len(refs) - 1)
+    then = next(index for index in range(len(refs)) if step.reached(heard - after[index] + refs[index].tokens))
     latest = max(0, then + 1 - max(1, wish.seat.keep))
     tokens = heard - step.behind
     start = next((index for index in range(len(refs)) if after[index] <= tokens), len(refs))
     if start >= latest:
         return latest
     ends = chunks.ends(refs[then].seq)
-    room = step.since - step.behind
+    since = heard - after[then] + refs[then].tokens
+    room = since - step.behind
     for index in range(max(1, start), latest + 1):
-        if refs[index - 1].seq in ends and step.since - (heard - after[index]) >= room / 2:
+        if refs[index - 1].seq in ends and since - (heard - after[index]) >= room / 2:
             return index
     return start
 

@@ -123,6 +123,7 @@ class Shared:
     counter: TokenCounter
     record: StoryRecord
     texts_version: int = 0
+    generation: int = 0
 
     def __post_init__(self) -> None:
         self.names = Names(self.record.config["secret"])
@@ -158,6 +159,7 @@ class Hot:
         self.tail: list[tuple[Entry, Turn]] = []
         self._lines: OrderedDict[tuple[int, int], Line] = OrderedDict()
         self._texts_version = -1
+        self._generation = -1
         self._numbers: dict[tuple[str, ...], int] = {}
         self.head = 0
         self.channel_for: dict[tuple[Any, ...], int] = {}  # who hears what is said how and where, until someone moves
@@ -186,7 +188,8 @@ class Hot:
         shared = self.shared
         if self.ready:
             head = await shared.store.head(shared.record.id, self.path.branch)
-            if head.rev == shared.record.rev and head.seq == self.head and self._texts_version == shared.texts_version:
+            fresh = self._texts_version == shared.texts_version and self._generation == shared.generation
+            if fresh and head.rev == shared.record.rev and head.seq == self.head:
                 return
         async with self.saving:
             await self._catch_up()
@@ -198,9 +201,11 @@ class Hot:
             head = await shared.store.head(shared.record.id, branch.id)
             if head.rev != shared.record.rev:
                 await shared.reload()
+                shared.generation += 1  # someone else did more than append: something may have been forgotten
                 continue
             break
-        if not self.ready or self.path.branch != branch.id or self.path.base != branch.at:
+        known = self.ready and self._generation == shared.generation
+        if not known or self.path.branch != branch.id or self.path.base != branch.at:
             await self._load(branch, head.seq)
         if self._texts_version != shared.texts_version:
             await self._take_in_record()
@@ -263,6 +268,7 @@ class Hot:
             await self.supply(lambda: self.state.load_json(data, self.turns_of))
         self.saved_at = self.head = self.state.seq
         self._texts_version = self.shared.texts_version
+        self._generation = self.shared.generation
         self.ready = True
 
     async def take(self, entry: Entry) -> Turn:

@@ -140,8 +140,9 @@ class Keeper:
                     raise InvalidInput(f"seat {seat.id!r} has the role {was!r} for as long as the story lasts: seat someone new instead")
             if not changed:
                 return
-            head = await self.store.head(shared.record.id, shared.branch("main").id)
-            since = {**config["since"], **{seat.id: head.seq for seat in changed if seat.id not in known and head.seq}}
+            heads = {str(branch): (await self.store.head(shared.record.id, branch)).seq for branch in shared.record.branches}
+            begun = {branch: head for branch, head in heads.items() if head}  # who joins was not there for what has been told so far
+            since = {**config["since"], **{seat.id: begun for seat in changed if seat.id not in known and begun}}
             merged = {**known, **{seat.id: seat for seat in changed}}
             config = {**config, "seats": [seat_to_json(seat) for seat in merged.values()], "since": since}
             try:

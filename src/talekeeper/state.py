@@ -137,7 +137,9 @@ class Shelf:
 class State:
     """See the module. `apply` moves it one entry on."""
 
-    def __init__(self, seats: Sequence[Seat], since: Mapping[str, int], channels: Mapping[int, tuple[str, ...]], shelf: Shelf) -> None:
+    def __init__(
+        self, seats: Sequence[Seat], since: Mapping[str, Mapping[str, int]], channels: Mapping[int, tuple[str, ...]], shelf: Shelf
+    ) -> None:
         self.seq = 0
         self.epoch = 0  # grows when something other than the newest end changed: an edit, a pin, an author's fold
         self.turns = 0
@@ -156,11 +158,14 @@ class State:
         self._hearers: dict[int, tuple[str, ...]] = {}
         self.seat_up(seats, since, channels)
 
-    def seat_up(self, seats: Sequence[Seat], since: Mapping[str, int], channels: Mapping[int, tuple[str, ...]]) -> None:
+    def seat_up(self, seats: Sequence[Seat], since: Mapping[str, Mapping[str, int]], channels: Mapping[int, tuple[str, ...]]) -> None:
         """Takes in the seats and channels of the story; ones that are known already keep their views."""
         self.seats = {seat.id: seat for seat in seats}
         self.bits = {seat.id: 1 << index for index, seat in enumerate(seats)}
-        self._players = [(since.get(seat.id, 0), self.bits[seat.id]) for seat in seats if seat.role == "pc"]
+        self._players = [
+            ({int(branch): head for branch, head in since.get(seat.id, {}).items()}, self.bits[seat.id])
+            for seat in seats if seat.role == "pc"
+        ]  # fmt: skip
         self.dms = tuple(seat.id for seat in seats if seat.role == "dm")
         for seat in (*self.seats, COMMON):
             self.views.setdefault(seat, View())
@@ -252,11 +257,12 @@ class State:
     def _common(self, chunk: Chunk) -> list[Ref]:
         """The turns of a chunk that every player character of their time heard."""
         mask = self._masks[chunk.channel]
-        absent = [since for since, bit in self._players if not mask & bit]
-        joined = min((since for since, _ in self._players), default=None)
-        if joined is None:
-            return []
-        return [ref for ref in chunk.refs if joined < ref.seq and all(ref.seq <= since for since in absent)]
+
+        def common(ref: Ref) -> bool:
+            there = [bit for since, bit in self._players if ref.seq > since.get(ref.branch, 0)]
+            return bool(there) and all(mask & bit for bit in there)
+
+        return [ref for ref in chunk.refs if common(ref)]
 
     def _change_scene(self, entry: Entry, turn_id: str, mask: int) -> None:
         if entry.kind == "session":
