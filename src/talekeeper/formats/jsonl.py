@@ -258,7 +258,7 @@ def _check_header(number: int, kind: str, header: Row) -> None:
         rim.seats(seats_of(config))
         MemoryKey(**header["key"])
         Spending(**header["spending"])
-        sound = isinstance(config["secret"], int) and all(isinstance(since, int) for since in config["since"].values())
+        sound = isinstance(config["secret"], int) and all(isinstance(since, dict) for since in config["since"].values())
     except (TypeError, KeyError, ValueError, AttributeError) as exc:
         raise _bad(number, f"the story's config cannot be understood: {exc}") from exc
     if not sound:
