@@ -164,7 +164,10 @@ class Story(Telling, Remembering):
 
             async def make() -> Commit:
                 branches = self._rewound(old.seq - 1)
-                entries = [self._entry(draft, old.seq, {}), *(entry for entry in later if (entry.extra or {})["target"] != old.id)]
+                kept = [entry for entry in later if (entry.extra or {})["target"] != old.id]
+                if any(entry.kind == "edit" for entry in kept):  # an author's fold lasts until a source of it changes, and one has
+                    kept = [entry for entry in kept if entry.kind != "override"]
+                entries = [self._entry(draft, old.seq, {}), *kept]
                 entries = [entry._replace(branch=branches[-1].id, seq=old.seq + offset) for offset, entry in enumerate(entries)]
                 record = hot.shared.record
                 return Commit(
