@@ -580,7 +580,7 @@ async def test_arrivals_are_put_in_their_places(path: Path, monkeypatch: pytest.
     await store.close()
     ((placed,),) = raw(path, "SELECT count(*) FROM turns")
     ((waiting,),) = raw(path, "SELECT count(*) FROM arrivals")
-    assert waiting <= 600 < placed
+    assert placed > 600, f"{waiting} still wait"  # how far the upkeep has come depends on the machine
     assert raw(path, "SELECT count(*) FROM turns JOIN arrivals USING (pos)") == [(0,)]
     store = await SqliteStore.open(path)
     for key in await store.keys():
