@@ -81,6 +81,7 @@ class Plan:
     epoch: int
     cut: int
     step: Step
+    own_step: Step
     canon: bool
     lasting: bool
     blocks: list[Block]
@@ -124,6 +125,10 @@ class Wish:
     view: str
     budget: int
     recipe: Recipe = DEFAULT_RECIPE
+
+    def own_step(self, heard: int, canon: bool) -> Step:
+        """The same at the seat's own limit: models' texts are shown as far as that has come."""
+        return Wish(self.seat, self.view, self.seat.token_limit).step(heard, canon)
 
     def step(self, heard: int, canon: bool) -> Step:
         """Where the view stands on its way from fold to fold, after that many tokens."""
@@ -183,7 +188,8 @@ def make_plan(wish: Wish, sources: Sources) -> Plan:
         size = sum(item.tokens for item in items)
         blocks = blocks if before <= wish.budget else []
     return Plan(
-        recipe=recipe, epoch=state.epoch, cut=cut, step=step, canon=canon, lasting=lasting, blocks=blocks,
+        recipe=recipe, epoch=state.epoch, cut=cut, step=step, own_step=wish.own_step(heard_tokens(state, wish.view), canon),
+        canon=canon, lasting=lasting, blocks=blocks,
         text="".join(block.text for block in blocks), tokens=sum(block.tokens for block in blocks), recent_heading=recipe.recent_heading,
         heading_tokens=heading_tokens, items=items, texts=[item.text for item in items], recent_tokens=size, left_out=left_out, room=room,
     )  # fmt: skip

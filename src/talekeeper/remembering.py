@@ -120,7 +120,8 @@ class Remembering:
         plan = hot.plans.get(key)
         if plan is not None and plan.recipe is wish.recipe and plan.epoch == hot.state.epoch and plan.recent_tokens <= plan.room:
             canon = has_canon(hot.state, wish.view)
-            if plan.canon == canon and plan.step == wish.step(hot.state.views[wish.view].tokens, canon):
+            heard = hot.state.views[wish.view].tokens
+            if plan.canon == canon and plan.step == wish.step(heard, canon) and plan.own_step == wish.own_step(heard, canon):
                 return plan
         plan = make_plan(wish, hot.sources())
         if wish.view != COMMON and plan.lasting:
