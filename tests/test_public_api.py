@@ -18,7 +18,7 @@ from talekeeper import errors
 PUBLIC = [
     "FLOOR", "Block", "BranchInfo", "BudgetTooSmall", "ChatModel", "Conflict", "Context", "Draft", "DuplicateId", "Exact", "Fold",
     "Health", "HealthState", "Heuristic", "InvalidInput", "Item", "Janitor", "Keeper", "LeftOut", "MemoryKey", "Message", "MissingKey",
-    "Note", "Part", "Recipe", "Recollection", "RetryPolicy", "Seat", "Sentence", "Stats", "Store", "StoreBusy", "StoreClosed",
+    "ModelFailed", "ModelUnavailable", "Note", "Part", "Recipe", "Recollection", "RetryPolicy", "Seat", "Sentence", "Stats", "Store", "StoreBusy", "StoreClosed",
     "StoreCorrupt", "StoreError", "StoreFull", "StoreReadOnly", "Story", "SummaryFailed", "TalekeeperError", "TokenCounter", "Turn",
     "UnknownBranch", "UnknownFold", "UnknownSeat", "UnknownStory", "UnknownTurn", "WrongStore", "WrongType", "best_counter",
     "counter_for", "estimate_tokens", "open", "sync", "to_json",

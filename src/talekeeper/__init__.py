@@ -24,6 +24,8 @@ if TYPE_CHECKING:
         DuplicateId,
         InvalidInput,
         MissingKey,
+        ModelFailed,
+        ModelUnavailable,
         StoreBusy,
         StoreClosed,
         StoreCorrupt,
@@ -70,8 +72,9 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "context": "FLOOR",
-    "errors": "BudgetTooSmall Conflict DuplicateId InvalidInput MissingKey StoreBusy StoreClosed StoreCorrupt StoreError StoreFull "
-    "StoreReadOnly SummaryFailed TalekeeperError UnknownBranch UnknownFold UnknownSeat UnknownStory UnknownTurn WrongStore WrongType",
+    "errors": "BudgetTooSmall Conflict DuplicateId InvalidInput MissingKey ModelFailed ModelUnavailable StoreBusy StoreClosed "
+    "StoreCorrupt StoreError StoreFull StoreReadOnly SummaryFailed TalekeeperError UnknownBranch UnknownFold UnknownSeat "
+    "UnknownStory UnknownTurn WrongStore WrongType",
     "folding": "RetryPolicy",
     "keeper": "Keeper open",
     "model": "Block BranchInfo Context Fold Health HealthState Item LeftOut MemoryKey Recollection Seat Sentence Stats Turn to_json",
@@ -87,10 +90,10 @@ _HOME = {name: module for module, names in _HOMES.items() for name in names.spli
 __all__ = [
     "FLOOR", "Block", "BranchInfo", "BudgetTooSmall", "ChatModel", "Conflict", "Context", "Draft", "DuplicateId", "Exact", "Fold",
     "Health", "HealthState", "Heuristic", "InvalidInput", "Item", "Janitor", "Keeper", "LeftOut", "MemoryKey", "Message", "MissingKey",
-    "Note", "Part", "Recipe", "Recollection", "RetryPolicy", "Seat", "Sentence", "Stats", "Store", "StoreBusy", "StoreClosed",
-    "StoreCorrupt", "StoreError", "StoreFull", "StoreReadOnly", "Story", "SummaryFailed", "TalekeeperError", "TokenCounter", "Turn",
-    "UnknownBranch", "UnknownFold", "UnknownSeat", "UnknownStory", "UnknownTurn", "WrongStore", "WrongType", "best_counter",
-    "counter_for", "estimate_tokens", "open", "sync", "to_json",
+    "ModelFailed", "ModelUnavailable", "Note", "Part", "Recipe", "Recollection", "RetryPolicy", "Seat", "Sentence", "Stats", "Store",
+    "StoreBusy", "StoreClosed", "StoreCorrupt", "StoreError", "StoreFull", "StoreReadOnly", "Story", "SummaryFailed", "TalekeeperError",
+    "TokenCounter", "Turn", "UnknownBranch", "UnknownFold", "UnknownSeat", "UnknownStory", "UnknownTurn", "WrongStore", "WrongType",
+    "best_counter", "counter_for", "estimate_tokens", "open", "sync", "to_json",
 ]  # fmt: skip
 
 

@@ -19,6 +19,8 @@
     │   ├── StoreReadOnly                may be read, not written
     │   ├── StoreCorrupt                 damaged: run `talekeeper doctor`, restore a backup
     │   └── WrongStore                   not ours, or made by a newer version
+    ├── ModelUnavailable                 a model cannot be used here: install, set or get what the message says
+    ├── ModelFailed                      a model gave nothing usable: try again, or let someone else speak
     └── SummaryFailed                    a model's summary was refused or never came (health, never lost turns)
 
 Each class answers one question: do I fix my code, retry, or tell the player?
@@ -106,6 +108,24 @@ class StoreCorrupt(StoreError):
 
 class WrongStore(StoreError):
     """The file is not a Talekeeper store, or a newer version made it."""
+
+
+class ModelUnavailable(TalekeeperError):
+    """A language model cannot be used on this machine as it is: a package, a key or a file is missing. The message says which."""
+
+
+class ModelFailed(TalekeeperError):
+    """A language model gave nothing that can be used: it raised, fell silent, declined, or talked nonsense. None of it is story text.
+
+    `role`: whose voice it was to be, if anyone's. `lasting`: trying again will not help. `cut`: all that is wrong with the answer is
+    that it reached its limit of tokens."""
+
+    def __init__(self, reason: str, *, role: str = "", lasting: bool = False, cut: bool = False) -> None:
+        super().__init__(f"the {role}'s model failed: {reason}" if role else reason)
+        self.reason = reason
+        self.role = role
+        self.lasting = lasting
+        self.cut = cut
 
 
 class SummaryFailed(TalekeeperError):
