@@ -269,8 +269,8 @@ class _Examination:
             fold = self._folds.get(anew.key)
             if fold is None or anew.key in self._tainted:
                 continue
-            if _plain(fold.shape) != _plain(anew.shape):
-                self._error("I5", f"does not stand where it should: {_difference(fold.shape, anew.shape)}", f"fold {anew.key}")
+            if _plain(_place(fold)) != _plain(_place(anew)):
+                self._error("I5", f"does not stand where it should: {_difference(_place(fold), _place(anew))}", f"fold {anew.key}")
             elif _plain(fold.sentences) != _plain(anew.sentences):
                 self._error("I5", "its text is not what its turns give", f"fold {anew.key}")
 
@@ -358,6 +358,11 @@ def _sample(turns: Sequence[Turn]) -> list[Turn]:
     """Some turns from all over the story, the first and the last among them."""
     last = len(turns) - 1
     return [turns[at] for at in sorted({round(last * step / (SAMPLES - 1)) for step in range(SAMPLES)})] if turns else []
+
+
+def _place(fold: FoldRecord) -> dict[str, Any]:
+    """The shape without what was gathered over the fold, which is made when someone asks."""
+    return {name: value for name, value in fold.shape.items() if name != "gathered"}
 
 
 def _plain(value: Any) -> str:

@@ -143,6 +143,8 @@ class Folder:
                     else:
                         silent += 1
                         break
+            if self.health.state is HealthState.RECOVERING:  # nothing was left that needed the model
+                await self._report(Health(summarizer="model"))
 
     async def _fold(self, node: Node) -> SummaryFailed | None:
         """Makes one fold, with retries. Returns what stood against it, where it was given up."""
@@ -164,8 +166,10 @@ class Folder:
             return [list(row) for row in node.texts[-1].sentences]  # made on another branch: no call needed
         assert self.janitor is not None
         pieces = await self.hot.supply(lambda: self._pieces(node))
-        if node.level and sum(estimate_tokens(piece.text) for piece in pieces) <= node.limit():
-            return pack_sentences(Sentence(piece.text, piece.sources) for piece in pieces)  # short enough as it is
+        if sum(estimate_tokens(piece.text) for piece in pieces) <= node.limit():  # short enough as it is, or most of it was forgotten
+            if node.level == 0:
+                return pack_sentences(await self.hot.supply(lambda: self.hot.sources().sentences(node)))
+            return pack_sentences(Sentence(piece.text, piece.sources) for piece in pieces)
         async with self._slots:
             return pack_sentences(await self.janitor.summarize(pieces, node.known, node.limit(), spent.append))
 

@@ -58,8 +58,8 @@ class Node:
     """A fold in a tree. Its identity never changes; its texts are filled in as they are made."""
 
     __slots__ = (
-        "author", "channel", "children", "closed", "closed_first", "closer", "first", "key", "known", "last", "level", "location", "refs",
-        "sentences", "texts", "tokens", "turn_count", "turns",
+        "author", "channel", "children", "closed", "closed_first", "closer", "first", "gathered", "key", "known", "last", "level",
+        "location", "refs", "sentences", "texts", "tokens", "turn_count", "turns",
     )  # fmt: skip
 
     key: str
@@ -80,6 +80,7 @@ class Node:
     turns: tuple[Turn, ...] | None
     sentences: tuple[Sentence, ...] | None
     texts: list[TextRecord]
+    gathered: dict[str, Any]
 
     def __init__(self, key: str, level: int) -> None:
         self.key = key
@@ -94,6 +95,7 @@ class Node:
         self.turns = None
         self.sentences = None
         self.texts = []
+        self.gathered = {}
 
     def limit(self) -> int:
         """How many tokens the fold's own text may have."""
@@ -120,6 +122,8 @@ class Node:
             shape["known"] = list(self.known)
         if self.author:
             shape["author"] = True
+        if self.gathered:
+            shape["gathered"] = self.gathered
         return FoldRecord(self.key, shape, pack_sentences(self.sentences))
 
     @classmethod
@@ -136,6 +140,7 @@ class Node:
         node.location = shape.get("location")
         node.known = tuple(shape.get("known", ()))
         node.author = bool(shape.get("author"))
+        node.gathered = dict(shape.get("gathered", ()))
         node.sentences = unpack_sentences(record.sentences)
         node.texts = list(texts)
         return node

@@ -158,6 +158,7 @@ class Hot:
         self.plans: dict[tuple[Any, ...], Plan] = {}
         self.tail: list[tuple[Entry, Turn]] = []
         self._lines: OrderedDict[tuple[int, int], Line] = OrderedDict()
+        self._marks: dict[tuple[int, int], Entry] = {}
         self._texts_version = -1
         self._generation = -1
         self._numbers: dict[tuple[str, ...], int] = {}
@@ -254,6 +255,7 @@ class Hot:
         self.ready = False
         self.path = path_to(record.branches, branch.id, head)
         self._lines.clear()
+        self._marks.clear()
         self.plans.clear()
         self.tail.clear()
         self._backlog.clear()
@@ -296,7 +298,9 @@ class Hot:
         if entry.kind in SCENE_KINDS:
             self.channel_for.clear()
         self.tail.append((entry, turn))
-        if entry.kind in AUTHOR_KINDS:
+        if entry.kind == "mark":
+            self._keep_mark(entry)
+        elif entry.kind in AUTHOR_KINDS:
             assert entry.extra is not None
             self.plans.clear()
             if entry.kind == "edit":
@@ -331,7 +335,8 @@ class Hot:
         return Turn(
             id=name, seq=entry.seq, kind=entry.kind, speaker=entry.speaker, voice=entry.voice, text=entry.text,  # type: ignore[arg-type]
             audience=audience, location=entry.location, mentions=tuple(extra.get("mentions", ())),
-            when=extra.get("when"), time=entry.time, tokens=entry.tokens, target=extra.get("target"), cites=tuple(extra.get("cites", ())),
+            when=extra.get("when"), time=entry.time, tokens=entry.tokens,
+            target=extra.get("target") if entry.kind != "mark" else None, cites=tuple(extra.get("cites", ())),
         )  # fmt: skip
 
     def _line(self, entry: Entry, turn: Turn) -> Line:
@@ -359,6 +364,21 @@ class Hot:
 
     def line_at(self, at: Position) -> Line:
         return self._lines[at.branch, at.seq]
+
+    def _keep_mark(self, entry: Entry) -> None:
+        if len(self._marks) >= LINES_IN_MEMORY:
+            self._marks.clear()
+        self._marks[entry.branch, entry.seq] = entry
+
+    async def marks_at(self, places: Sequence[Position]) -> list[Entry]:
+        """The marks at these places, in their order."""
+        known = {place: self._marks[place] for place in places if place in self._marks}
+        absent = [place for place in places if place not in known]
+        if absent:
+            for entry in (await self.read(positions=absent)).entries:
+                known[entry.position] = entry
+                self._keep_mark(entry)
+        return [known[place] for place in places if place in known]
 
     def channel_number(self, hearers: tuple[str, ...]) -> int | None:
         """The channel with exactly these hearers."""
@@ -439,7 +459,8 @@ class Hot:
             if position is None or state.seq == self.saved_at:
                 return
             nodes = list(state.shelf.unsaved.values())
-            index = {entry.position: recall.index_terms(turn.text, turn.voice) for entry, turn in self.tail if turn.text}
+            told = [(entry.position, turn) for entry, turn in self.tail if turn.text and entry.kind != "mark"]
+            index = {position: recall.index_terms(turn.text, turn.voice) for position, turn in told}
             tail = len(self.tail)
             commit = Commit(
                 story=shared.record.id, rev=shared.record.rev, folds=[node.record() for node in nodes], index=index,

@@ -14,10 +14,10 @@ from typing import Any, Literal, NamedTuple
 
 Kind = Literal[
     "said", "whisper", "thought", "event", "note", "session", "enter", "leave",  # what seats hear
-    "edit", "pin", "unpin", "override",                                           # what the author does to the log
+    "edit", "pin", "unpin", "override", "mark",                                   # what the author does to the log
 ]  # fmt: skip
 HEARD_KINDS: frozenset[str] = frozenset({"said", "whisper", "thought", "event", "note", "session", "enter", "leave"})
-AUTHOR_KINDS: frozenset[str] = frozenset({"edit", "pin", "unpin", "override"})
+AUTHOR_KINDS: frozenset[str] = frozenset({"edit", "pin", "unpin", "override", "mark"})
 
 Role = Literal["dm", "pc", "npc"]
 
@@ -77,6 +77,38 @@ class Turn(NamedTuple):
     revision: int = 0
     target: str | None = None
     cites: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Something to be noted in the log about turns: a moment, an event of the game, a memory of a place. It is rewound with the story.
+
+    Who may know it: those who heard all the turns it is `of`, or of these the ones in `heard_by`, and every DM. Of one topic and one
+    set of hearers the `keep` marks of the highest `rank` last, of equal ones the newest. `drops`: the ids of marks that it replaces."""
+
+    topic: str
+    data: Mapping[str, Any]
+    rank: float = 0.0
+    keep: int = 16
+    of: tuple[Turn, ...] = ()
+    heard_by: tuple[str, ...] | None = None
+    drops: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Marked:
+    """A mark of the log. `turn` is the number of its first source among the turns that the listener heard (0 where it has none);
+    `stale`: one of its sources was edited since."""
+
+    id: str
+    seq: int
+    topic: str
+    data: Mapping[str, Any]
+    rank: float
+    audience: tuple[str, ...]
+    sources: tuple[str, ...]
+    turn: int = 0
+    stale: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,6 +68,12 @@ class Entry(NamedTuple):
         return Position(self.branch, self.seq)
 
 
+def targets(extra: Mapping[str, Any] | None) -> Sequence[str]:
+    """What an entry is about, as its `extra` has it: nothing, one id, or several."""
+    target = extra.get("target", ()) if extra else ()
+    return (target,) if isinstance(target, str) else target
+
+
 @dataclass(frozen=True, slots=True)
 class Branch:
     """A segment of the log: `parent` is None for the first. The branch that bears a name is the one that name stands for now."""
@@ -163,7 +169,7 @@ class Read:
 @dataclass(frozen=True, slots=True)
 class Found:
     """What was fetched. Entries of spans come in the order of the spans, then those of positions, of ids, and those whose
-    `extra["target"]` is one of `targeting`, on any branch, as far as they exist.
+    `extra["target"]` (a string, or a list of them) is one of `targeting`, on any branch, as far as they exist.
 
     `texts` holds the model texts of the folds asked for. `snapshot` is the newest one on the given path (spans newest first).
     """

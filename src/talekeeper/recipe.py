@@ -8,8 +8,10 @@ take at the most). What is pinned never drops silently.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from talekeeper.errors import InvalidInput
+from talekeeper.model import Marked
 
 
 def _check_shares(what: str, **shares: float) -> None:
@@ -28,16 +30,22 @@ def _check_heading(heading: str) -> None:
 class Part:
     """A part of a context. `share`: the most it may take of the budget. `floor`: what is kept for it before others take more.
 
-    `priority`: who is served first when room is short."""
+    `priority`: who is served first when room is short. A part with a `topic` shows, unless told otherwise, the marks of that topic that
+    the seat may know: the `most` highest in rank, in order of time, each as `line` says, filled with the mark's data and its turn."""
 
     name: str
     heading: str
     share: float = 1.0
     floor: float = 0.0
     priority: int = 0
+    topic: str = ""
+    most: int = 5
+    line: str = "{text}"
 
     def __post_init__(self) -> None:
         _check_shares(self.name, share=self.share, floor=self.floor)
+        if self.topic and self.most < 1:
+            raise InvalidInput(f"most of {self.name} must be at least 1, not {self.most!r}")
         _check_heading(self.heading)
 
 
@@ -58,12 +66,15 @@ class Recipe:
     volatile: tuple[Part, ...] = (
         PINNED_PART,
         Part("facts", "## Facts\n", share=0.15, floor=0.04, priority=8),
-        Part("moments", "## Moments\n", share=0.10, floor=0.03, priority=7),
+        Part(
+            "moments", "[STORY SO FAR]\n", share=0.10, floor=0.03, priority=7,
+            topic="moment", line="Turn {turn} ({type}): {summary}",
+        ),
         Part("scopes", "## Places And People\n", share=0.15, floor=0.03, priority=6),
         Part("callbacks", "## Loose Ends\n", share=0.10, priority=4),
         Part("recall", "## Recalled\n", share=1.0, floor=0.08, priority=5),
         Part("knowledge", "## Player Knowledge\n", share=0.25, priority=3),
-    )
+    )  # fmt: skip
 
     def __post_init__(self) -> None:
         _check_shares("the recipe", canon=self.canon, story=self.story)
@@ -87,3 +98,16 @@ class Note:
     sources: tuple[str, ...] = ()
     rank: float = 0.0
     pinned: bool = False
+
+
+class _Blanks(dict[str, Any]):
+    """What a line is filled with; what a mark does not say stays blank."""
+
+    def __missing__(self, name: str) -> str:
+        return ""
+
+
+def mark_note(part: Part, mark: Marked) -> Note:
+    """A mark as an entry of the part that shows its topic."""
+    text = part.line.format_map(_Blanks({**mark.data, "turn": mark.turn}))
+    return Note(" ".join(text.split()), mark.sources, mark.rank)

@@ -16,9 +16,10 @@ from talekeeper.context import PINNED, Line, Plan, Wish, as_fold, assemble, has_
 from talekeeper.errors import BudgetTooSmall, Conflict, InvalidInput, UnknownFold, UnknownTurn, WrongType
 from talekeeper.folds import Missing, Node, leaves_after, roots_until
 from talekeeper.hot import Hot
-from talekeeper.model import AUTHOR_KINDS, HEARD_KINDS, Block, Context, Fold, Item, Recollection, Seat, Turn
+from talekeeper.marking import Gathering, V, gather, read_marks, topics
+from talekeeper.model import AUTHOR_KINDS, HEARD_KINDS, Block, Context, Fold, Item, Marked, Recollection, Seat, Turn
 from talekeeper.ports import Position, Posting, Span
-from talekeeper.recipe import DEFAULT_RECIPE, Note, Recipe
+from talekeeper.recipe import DEFAULT_RECIPE, Note, Recipe, mark_note
 from talekeeper.state import COMMON
 
 TurnRef: TypeAlias = "int | str | Turn"
@@ -46,7 +47,16 @@ class Remembering:
         if extras is not None and not isinstance(extras, Mapping):
             raise WrongType(f"extras must map parts to notes, not {type(extras).__name__}")
         hits = await self.recall(seat, query, limit=64) if query is not None else []
-        return await self._context(hot.state.seats[seat], seat, budget, recipe, extras or {}, hits)
+        notes = {**await self._noted(seat, recipe), **(extras or {})}
+        return await self._context(hot.state.seats[seat], seat, budget, recipe, notes, hits)
+
+    async def _noted(self, seat: str, recipe: Recipe) -> dict[str, Sequence[Note]]:
+        """What the parts with a topic show."""
+        hot = self._hot
+        if not hot.state.marks:
+            return {}
+        shown = {part: await read_marks(hot, seat, part.topic, part.most) for part in recipe.volatile if part.topic}
+        return {part.name: [mark_note(part, mark) for mark in marks] for part, marks in shown.items() if marks}
 
     async def _context(
         self, seat: Seat, view: str, budget: int, recipe: Recipe, extras: Mapping[str, Sequence[Note]], hits: Sequence[Recollection]
@@ -172,7 +182,7 @@ class Remembering:
             for places in found
         ]
         for entry, turn in hot.tail:
-            if entry.channel in mine and turn.text and path.has(entry.branch, entry.seq):
+            if entry.channel in mine and turn.text and entry.kind != "mark" and path.has(entry.branch, entry.seq):
                 words = set(ranking.index_terms(turn.text, turn.voice))
                 for places, word in zip(postings, wanted, strict=True):
                     if word in words:
@@ -207,6 +217,28 @@ class Remembering:
         who = hot.state.seats[seat]
         budget = who.token_limit if budget is None else rim.whole(budget, "budget")
         return await self._context(who, COMMON, budget, DEFAULT_RECIPE, {}, [])
+
+    # -- what is noted beside the turns ------------------------------------------------------------------------------------
+
+    async def marks(self, seat: str | None, topic: str, *, limit: int | None = None) -> list[Marked]:
+        """The marks of a topic that the seat may know (None: all there are), in order of their turns; the `limit` highest in rank."""
+        await self._know(seat)
+        return await read_marks(self._hot, seat, rim.name(topic, "topic"), None if limit is None else rim.whole(limit, "limit"))
+
+    async def topics(self, seat: str | None, *, prefix: str = "") -> list[str]:
+        """The topics of marks that the seat may know of (None: all there are), sorted."""
+        await self._know(seat)
+        return topics(self._hot, seat, prefix)
+
+    async def gather(self, seat: str, gathering: Gathering[V]) -> V:
+        """The gathering's value over all that the seat heard, at a cost that follows what is new."""
+        await self._know(seat)
+        return await gather(self._hot, rim.known_seat(seat, self._hot.state.seats), gathering)
+
+    async def _know(self, seat: str | None) -> None:
+        if seat is not None:
+            rim.known_seat(seat, self._hot.state.seats)
+        await self._hot.refresh()
 
     # -- looking ---------------------------------------------------------------------------------------------------------
 

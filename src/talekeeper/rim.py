@@ -6,11 +6,13 @@ Every refusal names what was expected and what was found, and leaves everything 
 from __future__ import annotations
 
 import difflib
+import json
+import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from talekeeper.errors import InvalidInput, MissingKey, UnknownSeat, WrongType
-from talekeeper.model import MemoryKey, Seat
+from talekeeper.model import Mark, MemoryKey, Seat, Turn
 
 MAX_TEXT_BYTES = 100 * 1024
 MAX_NAME = 200
@@ -117,3 +119,38 @@ def known_seat(value: object, seats: Mapping[str, Any]) -> str:
         hint = f"; did you mean {close[0]!r}?" if close else f"; there are: {', '.join(sorted(seats)) or 'none'}"
         raise UnknownSeat(f"no seat {value!r} in this story{hint}")
     return value
+
+
+def marks(values: object) -> tuple[Mark, ...]:
+    """Marks that may be put into the log."""
+    if isinstance(values, Mark | Mapping | str) or not isinstance(values, Iterable):
+        raise WrongType(f"marks must be a list of Mark, not {type(values).__name__}")
+    return tuple(mark(value) for value in values)
+
+
+def mark(value: object) -> Mark:
+    if not isinstance(value, Mark):
+        raise WrongType(f"each mark must be a Mark, not {type(value).__name__}")
+    name(value.topic, "topic")
+    mark_text(value)
+    rank: object = value.rank
+    if isinstance(rank, bool) or not isinstance(rank, int | float) or not math.isfinite(rank):
+        raise InvalidInput(f"rank must be a number, not {rank!r}")
+    whole(value.keep, "keep", least=1)
+    for turn in value.of:
+        if not isinstance(turn, Turn):
+            raise WrongType(f"a mark is of turns, not of {type(turn).__name__}")
+    names(value.drops, "drops")
+    return value
+
+
+def mark_text(value: Mark) -> str:
+    """A mark's data as it is stored."""
+    if not isinstance(value.data, Mapping):
+        raise WrongType(f"a mark's data must be a mapping, not {type(value.data).__name__}")
+    try:
+        return text(json.dumps(dict(value.data), ensure_ascii=False, allow_nan=False, separators=(",", ":")), "a mark's data")
+    except (TypeError, ValueError, RecursionError) as exc:
+        if isinstance(exc, InvalidInput):
+            raise
+        raise InvalidInput(f"a mark's data must be made of JSON values: {exc}") from exc

@@ -9,6 +9,7 @@ Counters are per view: what a seat did not hear moves nothing of its own (I3).
 
 from __future__ import annotations
 
+from bisect import insort
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -59,6 +60,14 @@ class Edit(NamedTuple):
     times: int
     at: Position
     event: str
+
+
+class Placed(NamedTuple):
+    """Where a mark stands in the log, behind its rank among others of its topic."""
+
+    rank: float
+    seq: int
+    branch: int
 
 
 class Chunk:
@@ -151,6 +160,7 @@ class State:
         self.revisions: dict[str, Edit] = {}
         self.pins: dict[str, tuple[Position, int]] = {}
         self.registry: dict[int, dict[str, None]] = {}  # what each channel has heard mentioned
+        self.marks: dict[tuple[str, int], list[Placed]] = {}  # per topic and channel, the lowest rank first
         self.open: dict[tuple[int, int], Chunk] = {}
         self.views: dict[str, View] = {}
         self.shelf = shelf
@@ -221,6 +231,8 @@ class State:
             self._rewrite(entry, turn)
         elif kind == "pin" or kind == "unpin":
             self._pin(entry)
+        elif kind == "mark":
+            self._mark(entry)
         else:
             self._hear(entry, turn)
         self.seq = entry.seq
@@ -333,6 +345,32 @@ class State:
             self.pins.pop(target, None)
         self.epoch += 1
 
+    def _mark(self, entry: Entry) -> None:
+        """What a topic holds is capped per channel, so that nothing crowds out what others do not know of (I3)."""
+        if not entry.text:
+            return  # forgotten: as if it had never been
+        assert entry.extra is not None
+        for topic, channel, *place in entry.extra.get("drops", ()):
+            kept = self.marks.get((topic, channel), [])
+            if (dropped := Placed(*place)) in kept:
+                kept.remove(dropped)
+        kept = self.marks.setdefault((entry.extra["topic"], entry.channel), [])
+        insort(kept, Placed(entry.extra["rank"], entry.seq, entry.branch))
+        del kept[: max(0, len(kept) - entry.extra["keep"])]
+
+    def ordinal(self, view: str, seq: int) -> int:
+        """How many turns the view had heard when that one was told. May raise `Missing`."""
+
+        def later(node: Node) -> int:
+            if node.first > seq or node.last <= seq:
+                return node.turn_count if node.first > seq else 0
+            if node.level == 0:
+                return sum(ref.seq > seq for ref in node.refs)
+            return sum(later(child) for child in self.shelf.children(node))
+
+        open_end = sum(ref.seq > seq for chunk in self.open_for(view) for ref in chunk.refs)
+        return self.views[view].turns - open_end - sum(later(root) for root in self.views[view].roots())
+
     def _rewrite(self, entry: Entry, turn: Turn) -> None:
         assert entry.extra is not None
         target = entry.extra["target"]
@@ -389,6 +427,7 @@ class State:
             "presence": self.presence,
             "revisions": {turn: [edit.times, *edit.at, edit.event] for turn, edit in self.revisions.items()},
             "pins": {turn: [*at, channel] for turn, (at, channel) in self.pins.items()},
+            "marks": [[*place, [list(mark) for mark in kept]] for place, kept in self.marks.items()],
             "registry": [[channel, list(labels)] for channel, labels in self.registry.items()],
             "open": [[c.channel, c.track, c.location, c.chars, [list(ref) for ref in c.refs]] for c in self.open.values()],
             "views": {
@@ -418,6 +457,7 @@ class State:
         self.revisions, self.open, self.views = revisions, opened, views
         self.pins = {turn: (Position(row[0], row[1]), row[2]) for turn, row in data["pins"].items()}
         self.registry = {channel: dict.fromkeys(labels) for channel, labels in data["registry"]}
+        self.marks = {(topic, channel): [Placed(*mark) for mark in kept] for topic, channel, kept in data.get("marks", ())}
 
     @staticmethod
     def edits_named(data: Mapping[str, Any]) -> dict[str, Edit]:

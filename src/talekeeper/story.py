@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any
 
 from talekeeper import recall as ranking
 from talekeeper import rim
 from talekeeper.context import as_fold
 from talekeeper.errors import Conflict, InvalidInput, UnknownFold, UnknownTurn
 from talekeeper.folds import Node, Ref, extract, rewritten_key
-from talekeeper.model import AUTHOR_KINDS, BranchInfo, Fold, Health, HealthState, MemoryKey, Seat, Stats, Turn
-from talekeeper.ports import Branch, Commit, Entry, Erase, FoldRecord, Position, Span
+from talekeeper.marking import marked
+from talekeeper.model import AUTHOR_KINDS, BranchInfo, Fold, Health, HealthState, Mark, Marked, MemoryKey, Seat, Stats, Turn
+from talekeeper.ports import Branch, Commit, Entry, Erase, FoldRecord, Position, Span, targets
 from talekeeper.remembering import Remembering, TurnRef
 from talekeeper.state import COMMON
 from talekeeper.telling import SPOKEN, TRIES, Draft, Made, Telling
@@ -164,7 +166,7 @@ class Story(Telling, Remembering):
 
             async def make() -> Commit:
                 branches = self._rewound(old.seq - 1)
-                kept = [entry for entry in later if (entry.extra or {})["target"] != old.id]
+                kept = [entry for entry in later if old.id not in targets(entry.extra)]
                 if any(entry.kind == "edit" for entry in kept):  # an author's fold lasts until a source of it changes, and one has
                     kept = [entry for entry in kept if entry.kind != "override"]
                 entries = [self._entry(draft, old.seq, {}), *kept]
@@ -226,6 +228,28 @@ class Story(Telling, Remembering):
     async def unpin(self, turn: TurnRef) -> Turn:
         """Takes a pin back."""
         return (await self._author("unpin", turn, ""))[0]
+
+    async def mark(
+        self, topic: str, data: Mapping[str, Any], *, of: Sequence[TurnRef] = (), heard_by: Sequence[str] | None = None,
+        rank: float = 0.0, keep: int = 16, drops: Sequence[str] = (),
+    ) -> Marked:  # fmt: skip
+        """Notes something in the log about the turns it is `of`. Those who heard all of them may know it, or of these the ones in
+        `heard_by`. Of a topic, the `keep` of the highest `rank` last. `drops`: ids of marks that it replaces. A rewind undoes it."""
+        hot = self._hot
+        async with hot.lock:
+            await hot.refresh()
+            turns = [await self._resolve(turn) for turn in of]
+            known = tuple(heard_by) if heard_by is not None else None
+            mark = rim.mark(Mark(topic, data, rank, keep, tuple(turns), known, tuple(drops)))
+            dropped = await self._dropped(drops)
+
+            def make() -> Made:
+                channels: dict[int, tuple[str, ...]] = {}
+                return [self._mark_entry(mark, self._sources_of(mark), dropped, channels, 1)], channels
+
+            written = (await self._write(make))[0]
+            entry = (await hot.marks_at([Position(hot.path.branch, written.seq)]))[0]
+            return (await marked(hot, None, entry))[1]
 
     async def _author(self, kind: str, turn: TurnRef, text: str) -> tuple[Turn, Turn]:
         hot = self._hot
@@ -290,7 +314,7 @@ class Story(Telling, Remembering):
             entries=[_blank(entry) for entry in entries], folds=tainted,
             # a snapshot knows what was mentioned and what the author did: those must be made anew, too
             snapshots=any(entry.kind in AUTHOR_KINDS or (entry.extra or {}).get("mentions") for entry in entries),
-            index={entry.position: ranking.index_terms(entry.text, entry.voice) for entry in entries},
+            index={entry.position: ranking.index_terms(entry.text, entry.voice) for entry in entries if entry.kind != "mark"},
         )  # fmt: skip
         again = await self._remake({record.key: Node.from_record(record) for record in found.folds}, tainted, {e.position for e in entries})
         return Commit(story=shared.record.id, rev=shared.record.rev, touch=True, erase=erase, folds=[node.record() for node in again])
@@ -318,6 +342,7 @@ class Story(Telling, Remembering):
 
         for node in made:
             node.sentences = None
+            node.gathered = {}
             told = "\n".join(turn.text for turn in turns_of(node.refs)).casefold()
             children = [nodes[key] for key in node.children]
             kept = (

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 from talekeeper import rim
 from talekeeper.errors import Conflict, DuplicateId, InvalidInput, WrongType
 from talekeeper.hot import Hot, looks_generated
-from talekeeper.model import AUTHOR_KINDS, Turn
-from talekeeper.ports import Commit, Entry
+from talekeeper.model import AUTHOR_KINDS, Mark, Turn
+from talekeeper.ports import Commit, Entry, Position
 from talekeeper.rendering import render
 
 if TYPE_CHECKING:
@@ -40,6 +40,16 @@ class Draft(NamedTuple):
     when: str | None = None
     id: str | None = None
     cites: Sequence[str] = ()
+    marks: Sequence[Mark] = ()
+
+
+class Source(NamedTuple):
+    """A turn that a mark is about: its id, the edit that gave it its present text, its place in the log, who heard it."""
+
+    id: str
+    revision: str
+    seq: int
+    audience: tuple[str, ...]
 
 
 class Telling:
@@ -57,16 +67,17 @@ class Telling:
     async def append(
         self, speaker: str, text: str, *, heard_by: Sequence[str] | None = None, location: str | None = None,
         kind: Literal["said", "whisper", "thought", "event", "note"] = "said", voice: str | None = None, mentions: Sequence[str] = (),
-        when: str | None = None, id: str | None = None, cites: Sequence[str] = (), expected_version: str | None = None,
+        when: str | None = None, id: str | None = None, cites: Sequence[str] = (), marks: Sequence[Mark] = (),
+        expected_version: str | None = None,
     ) -> Turn:  # fmt: skip
         """Appends a turn and returns it once it is durable.
 
         `heard_by=None`: those present at `location` (by default where the speaker is); the speaker and every DM hear it in any case.
         `voice`: the name to show, where the speaker lends its voice to someone else. `when`: story time, shown with the turn.
-        `id`: your own id; appending it again returns the turn that is there. `expected_version`: raise `Conflict` if anything came
-        between."""
-        draft = Draft(speaker, text, heard_by, location, kind, voice, mentions, when, id, cites)
-        if id is not None or expected_version is not None:
+        `id`: your own id; appending it again returns the turn that is there. `marks`: what is to be noted about it, in the same step.
+        `expected_version`: raise `Conflict` if anything came between."""
+        draft = Draft(speaker, text, heard_by, location, kind, voice, mentions, when, id, cites, marks)
+        if id is not None or marks or expected_version is not None:
             return (await self.append_many([draft], expected_version=expected_version))[0]
         hot = self._hot
         if self._checked_before(draft):
@@ -99,17 +110,22 @@ class Telling:
             if not isinstance(draft, Draft):
                 raise WrongType(f"each draft must be a Draft, not {type(draft).__name__}")
             self._check(draft)
+        dropped = [name for draft in drafts for mark in draft.marks for name in mark.drops]
         if all(draft.id is None for draft in drafts):
             async with hot.lock:
-                return await self._write(lambda: self._entries(drafts), expected_version)
+                if dropped:
+                    await hot.refresh()
+                drops = await self._dropped(dropped)
+                return _turns(await self._write(lambda: self._entries(drafts, drops), expected_version))
         for attempt in range(TRIES):
             async with hot.lock:
                 await hot.refresh()
                 known = await self._known_ids(drafts)
                 if known:
                     return [known[draft.id] for draft in drafts if draft.id is not None]
+                drops = await self._dropped(dropped)
                 try:
-                    return await self._write(lambda: self._entries(drafts), expected_version, tries=1)
+                    return _turns(await self._write(lambda: self._entries(drafts, drops), expected_version, tries=1))  # noqa: B023
                 except Conflict:
                     if expected_version is not None or attempt == TRIES - 1:
                         raise
@@ -137,6 +153,8 @@ class Telling:
             rim.names(draft.mentions, "mentions")
         if draft.cites:
             rim.names(draft.cites, "cites")
+        if draft.marks:
+            rim.marks(draft.marks)
         if draft.id is not None:
             rim.name(draft.id, "id")
             if looks_generated(draft.id):
@@ -186,10 +204,75 @@ class Telling:
             return turns
         raise AssertionError("unreachable")
 
-    def _entries(self, drafts: Sequence[Draft]) -> Made:
+    def _entries(self, drafts: Sequence[Draft], drops: Mapping[str, Entry] | None = None) -> Made:
+        hot = self._hot
         channels: dict[int, tuple[str, ...]] = {}
-        head = self._hot.head
-        return [self._entry(draft, head + offset, channels) for offset, draft in enumerate(drafts, 1)], channels
+        entries: list[Entry] = []
+        for draft in drafts:
+            entry = self._entry(draft, hot.head + len(entries) + 1, channels)
+            entries.append(entry)
+            if draft.marks:
+                audience = channels.get(entry.channel) or hot.shared.record.channels[entry.channel]
+                told = Source(draft.id or hot.shared.names.name(entry.branch, entry.seq), "", entry.seq, audience)
+                for mark in draft.marks:
+                    sources = [*self._sources_of(mark), told]
+                    entries.append(self._mark_entry(mark, sources, drops or {}, channels, len(entries) + 1))
+        return entries, channels
+
+    # -- marks -----------------------------------------------------------------------------------------------------------
+
+    def _sources_of(self, mark: Mark) -> list[Source]:
+        edits = self._hot.state.revisions
+        return [Source(turn.id, edits[turn.id].event if turn.id in edits else "", turn.seq, turn.audience) for turn in mark.of]
+
+    async def _dropped(self, names: Iterable[str]) -> dict[str, Entry]:
+        """The marks of these ids, which must be on this branch."""
+        hot = self._hot
+        places: dict[str, Position] = {}
+        for name in names:
+            at = hot.shared.names.position(name)
+            if at is None or at.seq < 1 or not hot.path.has(*at):
+                raise InvalidInput(f"there is no mark {name!r} on branch {hot.name!r}")
+            places[name] = at
+        found = {entry.position: entry for entry in await hot.marks_at(list(places.values()))} if places else {}
+        for name, at in places.items():
+            if at not in found or found[at].kind != "mark":
+                raise InvalidInput(f"{name!r} is no mark that could be dropped")
+        return {name: found[at] for name, at in places.items() if found[at].text}
+
+    def _mark_entry(
+        self, mark: Mark, sources: Sequence[Source], drops: Mapping[str, Entry], channels: dict[int, tuple[str, ...]], offset: int
+    ) -> Entry:
+        audience = self._may_know(mark, sources)
+        dropped = []
+        for name in mark.drops:
+            entry = drops.get(name)
+            if entry is None:
+                continue  # forgotten meanwhile
+            others = set(self._hot.shared.record.channels[entry.channel]) - set(audience)
+            if others:
+                raise InvalidInput(f"a mark that {', '.join(sorted(others))} may not know cannot drop {name!r}, which they know")
+            dropped.append([entry.extra["topic"], entry.channel, entry.extra["rank"], entry.seq, entry.branch] if entry.extra else [])
+        extra = {
+            "topic": mark.topic, "rank": float(mark.rank), "keep": mark.keep, "target": [source.id for source in sources],
+            "sources": [list(source[:3]) for source in sources], "drops": dropped,
+        }  # fmt: skip
+        return self._event("mark", "", rim.mark_text(mark), None, self._channel(audience, channels), offset, extra)
+
+    def _may_know(self, mark: Mark, sources: Sequence[Source]) -> tuple[str, ...]:
+        """Those who heard every source, or those of them who are named; every DM in any case (I3)."""
+        state = self._hot.state
+        if not sources and mark.heard_by is None:
+            raise InvalidInput("a mark that is of no turn needs heard_by: who may know it?")
+        heard = set.intersection(*(set(source.audience) for source in sources)) if sources else set(state.seats)
+        if mark.heard_by is not None:
+            named = {rim.known_seat(seat, state.seats) for seat in mark.heard_by}
+            if not named <= heard:
+                raise InvalidInput(f"{', '.join(sorted(named - heard))} did not hear every turn that the mark is of")
+            heard = named | {seat for seat in state.dms if seat in heard}
+        if not heard:
+            raise InvalidInput("nobody heard all the turns that the mark is of")
+        return tuple(sorted(heard))
 
     def _entry(self, draft: Draft, seq: int, channels: dict[int, tuple[str, ...]]) -> Entry:
         hot = self._hot
@@ -218,7 +301,9 @@ class Telling:
     def _checked_before(self, draft: Draft) -> bool:
         """Whether a draft like this one, but for its text, has been told since anyone last moved."""
         try:
-            return self._who(draft) in self._hot.channel_for and not (draft.voice or draft.mentions or draft.when or draft.cites)
+            return self._who(draft) in self._hot.channel_for and not (
+                draft.voice or draft.mentions or draft.when or draft.cites or draft.marks
+            )
         except TypeError:
             return False
 
@@ -311,3 +396,7 @@ class Telling:
     async def note(self, text: str, *, heard_by: Sequence[str] | None = None, mentions: Sequence[str] = (), id: str | None = None) -> Turn:
         """Adds to the canon: a character sheet, lore, an author's note. Everyone knows it unless `heard_by` says who."""
         return await self.append("", text, heard_by=heard_by, kind="note", mentions=mentions, id=id)
+
+
+def _turns(written: Iterable[Turn]) -> list[Turn]:
+    return [turn for turn in written if turn.kind != "mark"]

@@ -188,6 +188,18 @@ class Invariants(RuleBasedStateMachine):
         self.line.entries.append(None)
 
     @precondition(lambda self: self.told())
+    @rule(data=st.data(), rank=st.sampled_from([0.2, 0.5, 0.9]))
+    def mark(self, data: st.DataObject, rank: float) -> None:
+        seq, told = data.draw(st.sampled_from(self.told()))
+        made = self.run(self.story.mark("moment", {"type": "mark", "summary": told.text}, of=[seq], rank=rank, keep=4))
+        assert (made.audience, made.sources) == (tuple(sorted(told.audience)), (told.id,))
+        self.line.entries.append(None)
+        for seat in SEATS:
+            known = {mark.id for mark in self.run(self.story.marks(seat.id, "moment"))}
+            assert known <= {mark.id for mark in self.run(self.story.marks("dm", "moment"))}
+            assert seat.id in told.audience or made.id not in known  # I3
+
+    @precondition(lambda self: self.told())
     @rule(data=st.data())
     def forget(self, data: st.DataObject) -> None:
         _, told = data.draw(st.sampled_from(self.told()))

@@ -104,7 +104,7 @@ def branch_lines(found: Sequence[BranchInfo], parent: str | None = None, stem: s
 
 # -- the log -----------------------------------------------------------------------------------------------------------
 
-_MARKS = {"event": "*", "enter": "→", "leave": "←", "note": "note", "edit": "edit", "pin": "pin", "unpin": "unpin", "override": "override"}
+_MARKS = {"event": "*", "enter": "→", "leave": "←"} | {kind: kind for kind in ("note", "edit", "pin", "unpin", "override", "mark")}
 _HEAD, _VOICE = 7, 14
 
 

@@ -367,6 +367,8 @@ class _Copy:
             return f"there is no kind {entry.kind!r}"
         if entry.channel not in self._channels or entry.speaker not in self._seats | {""}:
             return f"there is no channel {entry.channel}, or no seat {entry.speaker!r}"
+        if entry.kind == "mark":
+            return _problem_of_mark(entry)
         if entry.kind in AUTHOR_KINDS and not isinstance(extra.get("target"), str):
             return f"an entry of kind {entry.kind!r} needs a target"
         if entry.kind in AUTHOR_KINDS - {"override"} and not _is_position(extra.get("at"), self._heads):
@@ -441,6 +443,22 @@ class _Copy:
             await self._replay(branch.name)
         spending = Spending(**self._header["spending"])
         await self._write(config=self._header["config"], spending=spending, health=self._header["health"], touch=True)
+
+
+def _problem_of_mark(entry: Entry) -> str | None:
+    """What is wrong with a mark. One that was forgotten has nothing left to be wrong."""
+    extra = entry.extra or {}
+    if not entry.text:
+        return None
+    kinds = {"topic": str, "rank": int | float, "keep": int, "target": list, "sources": list}
+    wrong = [name for name, kind in kinds.items() if not isinstance(extra.get(name), kind)]
+    if wrong:
+        return f"a mark needs {wrong[0]!r} of another kind than {extra.get(wrong[0])!r:.40}"
+    try:
+        data = json.loads(entry.text)
+    except ValueError:
+        data = None
+    return None if isinstance(data, dict) else "the text of a mark must be a JSON object"
 
 
 def _is_position(value: object, heads: Mapping[int, int]) -> bool:

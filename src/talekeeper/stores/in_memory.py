@@ -25,6 +25,7 @@ from talekeeper.ports import (
     Spending,
     StoryRecord,
     TextRecord,
+    targets,
 )  # fmt: skip
 
 
@@ -111,8 +112,8 @@ class _Shelf:
     def _tie(self, entry: Entry) -> None:
         if entry.id is not None:
             self.ids[entry.id] = entry.position
-        if entry.extra and "target" in entry.extra:
-            self.targets.setdefault(entry.extra["target"], {})[entry.position] = None
+        for target in targets(entry.extra):
+            self.targets.setdefault(target, {})[entry.position] = None
 
     def _erase(self, erase: Erase) -> None:
         for entry in erase.entries:
@@ -120,8 +121,8 @@ class _Shelf:
             if old is not None:
                 if old.id is not None:
                     del self.ids[old.id]
-                if old.extra and "target" in old.extra:
-                    del self.targets[old.extra["target"]][old.position]
+                for target in targets(old.extra):
+                    del self.targets[target][old.position]
                 self.logs[entry.branch][entry.seq - self.record.branches[entry.branch].at - 1] = entry
                 self._tie(entry)
         for key in erase.folds:

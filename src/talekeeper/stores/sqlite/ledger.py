@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from talekeeper.errors import Conflict, StoreError, UnknownBranch, UnknownStory
 from talekeeper.model import MemoryKey
-from talekeeper.ports import Branch, Commit, Entry, Erase, Head, Position, Spending, StoryRecord
+from talekeeper.ports import Branch, Commit, Entry, Erase, Head, Position, Spending, StoryRecord, targets
 from talekeeper.stores.sqlite.file import SQL, statements
 from talekeeper.stores.sqlite.reads import read_head, read_rev, read_story
 from talekeeper.stores.sqlite.rows import (
@@ -227,8 +227,8 @@ class Ledger:
         for entry in entries:
             if entry.id is not None:
                 self.db.execute(SQL["insert_id"], (story, entry.id, pack(story, entry.branch, entry.seq)))
-            if entry.extra and "target" in entry.extra:
-                self.db.execute(SQL["insert_target"], (story, entry.extra["target"], pack(story, entry.branch, entry.seq)))
+            for target in targets(entry.extra):
+                self.db.execute(SQL["insert_target"], (story, target, pack(story, entry.branch, entry.seq)))
 
     def _apply_whole(self, commit: Commit) -> Any:
         rows, heads, _ = self._check(commit)
@@ -296,8 +296,8 @@ class Ledger:
         own_id, extra = found[10:]
         if own_id is not None:
             self.db.execute(SQL["erase_id"], (story, own_id))
-        if extra is not None and "target" in (old := decode(extra)):
-            self.db.execute(SQL["erase_target"], (story, old["target"], pos))
+        for target in targets(decode(extra) if extra is not None else None):
+            self.db.execute(SQL["erase_target"], (story, target, pos))
         self.db.execute(SQL["erase_turn"], (*entry_row(pos, entry)[1:], pos))
         self._tie(story, [entry])
 
