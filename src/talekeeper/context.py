@@ -19,12 +19,14 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache, partial
 from itertools import accumulate
 from typing import NamedTuple
 
 from talekeeper.budget import choose, clip_item
 from talekeeper.folds import Node, Path, Ref, extract, leaves_after, make_leaf, roots_until, unpack_sentences, visible_text
 from talekeeper.model import Block, Context, Fold, Item, LeftOut, Seat, Sentence, Turn
+from talekeeper.ports import TextRecord
 from talekeeper.recipe import DEFAULT_RECIPE, Note, Part, Recipe
 from talekeeper.rendering import defuse, label, line
 from talekeeper.state import CANON, COMMON, STORY, State
@@ -59,7 +61,8 @@ class Sources:
     path: Path
     lines_of: Callable[[Sequence[Ref]], list[Line]]
     count: Callable[[str], int]
-    modelled: int = 1 << 60  # a model's text is shown for folds closed no later than this: others may have had one made (I3)
+    modelled: Callable[[], int] = lambda: 1 << 60
+    """A model's text is shown for folds closed no later than this entry: others may have had one made (I3). Asked if there is one."""
 
     def turns_of(self, refs: Sequence[Ref]) -> list[Turn]:
         return [one.turn for one in self.lines_of(refs)]
@@ -67,9 +70,13 @@ class Sources:
     def children_of(self, node: Node) -> list[Node]:
         return self.state.shelf.children(node)
 
+    def text_of(self, node: Node) -> TextRecord | None:
+        """The model's text that is to be shown for the fold; None where the author's or the extractive one is."""
+        return None if node.author or not node.texts or node.closed > self.modelled() else visible_text(node, self.path)
+
     def sentences(self, node: Node) -> tuple[Sentence, ...]:
         """The fold's text as it is to be shown: the author's, else a model's, else the extractive one."""
-        text = None if node.author or node.closed > self.modelled else visible_text(node, self.path)
+        text = self.text_of(node)
         return unpack_sentences(text.sentences) if text is not None else extract(node, self.children_of, self.turns_of)
 
 
@@ -159,7 +166,7 @@ def make_plan(wish: Wish, sources: Sources) -> Plan:
     """The stable part for this wish. Raises `Missing`."""
     state = sources.state
     step, canon, chunks, refs, start = _find_cut(wish, sources)
-    sources = replace(sources, modelled=own_cut(wish.seat, wish.view, sources))
+    sources = replace(sources, modelled=cache(partial(own_cut, wish.seat, wish.view, sources)))
     count, recipe = sources.count, wish.recipe
     heading_tokens = count(recipe.recent_heading)
     cutting, lasting = bool(step.behind), True
@@ -387,7 +394,14 @@ def _raw_notes(view: str, chunks: _Chunks, cut: int, room: int, sources: Sources
 
 
 def fold_item(node: Node, sources: Sources) -> Item:
-    """The fold as a paragraph of a context."""
+    """The fold as a paragraph of a context. Rendered and counted once, as long as the same text is to be shown."""
+    text = sources.text_of(node)
+    if node.shown is None or node.shown[0] is not text:
+        node.shown = text, _paragraph(node, sources)
+    return node.shown[1]
+
+
+def _paragraph(node: Node, sources: Sources) -> Item:
     sentences = sources.sentences(node)
     place = f"({label(node.location)}) " if node.location else ""
     text = f"- {place}{defuse(' '.join(s.text for s in sentences))}\n" if sentences else ""

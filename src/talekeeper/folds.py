@@ -20,7 +20,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-from talekeeper.model import Sentence, Turn
+from talekeeper.model import Item, Sentence, Turn
 from talekeeper.ports import FoldRecord, Position, TextRecord
 from talekeeper.summarize import extractive
 
@@ -59,7 +59,7 @@ class Node:
 
     __slots__ = (
         "author", "channel", "children", "closed", "closed_first", "closer", "first", "gathered", "key", "known", "last", "level",
-        "location", "refs", "sentences", "texts", "tokens", "turn_count", "turns",
+        "location", "refs", "sentences", "shown", "texts", "tokens", "turn_count", "turns",
     )  # fmt: skip
 
     key: str
@@ -81,6 +81,7 @@ class Node:
     sentences: tuple[Sentence, ...] | None
     texts: list[TextRecord]
     gathered: dict[str, Any]
+    shown: tuple[TextRecord | None, Item] | None  # as it last stood in a context, and the model's text that was shown
 
     def __init__(self, key: str, level: int) -> None:
         self.key = key
@@ -96,6 +97,7 @@ class Node:
         self.sentences = None
         self.texts = []
         self.gathered = {}
+        self.shown = None
 
     def limit(self) -> int:
         """How many tokens the fold's own text may have."""

@@ -307,10 +307,13 @@ def _sentence(draft: _Draft, text: str) -> Sentence:
 def _take(drafts: list[_Draft], limit: int, fade: float) -> list[int]:
     """Places of drafts that fit together, in the order they were taken: worth for length, new names more, told stretches less."""
     told: dict[int, int] = {}
-    covered: set[str] = set()
     said: set[str] = set()
-
     lengths = [_BASE + len(draft.text) * (1.3 if is_cjk(draft.lang) else 0.25) for draft in drafts]
+    fresh = [len(draft.keys) for draft in drafts]  # how many names of each have not been told yet
+    holders: dict[str, list[int]] = {}
+    for at, draft in enumerate(drafts):
+        for name in draft.keys:
+            holders.setdefault(name, []).append(at)
 
     def faded(draft: _Draft, before: int) -> float:
         """What a draft is still worth after so many of its stretch: what matters most fades little."""
@@ -319,9 +322,8 @@ def _take(drafts: list[_Draft], limit: int, fade: float) -> list[int]:
     def value(at: int) -> float:
         draft = drafts[at]
         worth = faded(draft, told[draft.stretch]) if draft.stretch in told else draft.worth
-        if draft.keys:
-            worth += 0.6 * min(3, len([key for key in draft.keys if key not in covered]))
-        return worth / lengths[at]
+        new = fresh[at]
+        return (worth + 0.6 * (new if new < 3 else 3)) / lengths[at]
 
     heap = [(-value(at), at) for at, draft in enumerate(drafts) if draft.rank == _PLAIN and draft.worth > -1]
     heapq.heapify(heap)
@@ -332,13 +334,13 @@ def _take(drafts: list[_Draft], limit: int, fade: float) -> list[int]:
         at = heap[0][1]
         draft = drafts[at]
         now = -value(at)
-        if len(heap) > 1 and now > min(heap[1:3])[0]:  # others have overtaken it since it was last valued
+        if (len(heap) > 1 and now > heap[1][0]) or (len(heap) > 2 and now > heap[2][0]):  # others have overtaken it meanwhile
             heapq.heapreplace(heap, (now, at))
             continue
         heapq.heappop(heap)
         if draft.worth < _ENOUGH and room * 2 < limit:
             continue
-        cost = estimate_tokens(draft.text)
+        cost = _cost(draft.text)
         if cost > room:
             spare.append(at)
         elif (key := _key(draft)) not in said:
@@ -346,15 +348,21 @@ def _take(drafts: list[_Draft], limit: int, fade: float) -> list[int]:
             costs[at] = cost
             room -= cost
             told[draft.stretch] = told.get(draft.stretch, 0) + 1
-            covered.update(draft.keys)
+            for name in draft.keys:
+                for other in holders.pop(name, ()):
+                    fresh[other] -= 1
     spare += [at for _, at in heap]
     best = heapq.nsmallest(6, [at for at in spare if drafts[at].worth >= _ENOUGH], key=lambda at: (-drafts[at].worth, at))
-    fresh = {key: at for at in reversed(best) if (key := _key(drafts[at])) not in said}
-    if costs and fresh:
+    better = {key: at for at in reversed(best) if (key := _key(drafts[at])) not in said}
+    if costs and better:
         over = {at: faded(drafts[at], told[drafts[at].stretch] - 1) - _FILLER for at in costs}
-        over |= {at: faded(drafts[at], told.get(drafts[at].stretch, 0)) - _FILLER for at in fresh.values()}
-        _exchange(over, costs, {at: estimate_tokens(drafts[at].text) for at in sorted(fresh.values(), key=best.index)}, room)
+        over |= {at: faded(drafts[at], told.get(drafts[at].stretch, 0)) - _FILLER for at in better.values()}
+        _exchange(over, costs, {at: _cost(drafts[at].text) for at in sorted(better.values(), key=best.index)}, room)
     return list(costs)
+
+
+_cost = lru_cache(maxsize=1 << 12)(estimate_tokens)
+"""What a sentence takes of the room. The same sentences come back in larger folds and digests."""
 
 
 def _key(draft: _Draft) -> str:
