@@ -93,10 +93,10 @@ async def test_blocks_come_in_their_order_stable_ones_first(keeper: tk.Keeper, s
     await story.note("Gods never lie.")
     await tell(story, 300)
     await story.pin(3)
-    extras = {name: [tk.Note(f"About {name}.")] for name in ("facts", "moments", "scopes", "callbacks", "knowledge")}
+    extras = {name: [tk.Note(f"About {name}.")] for name in ("facts", "moments", "location", "npcs", "world", "callbacks", "knowledge")}
     context = await story.context("rogue", budget=2000, query="m17m", extras=extras)
     assert [block.name for block in context.blocks] == [
-        "canon", "story", "recent", "pinned", "facts", "moments", "scopes", "callbacks", "recall", "knowledge",
+        "canon", "story", "recent", "pinned", "facts", "moments", "location", "npcs", "world", "callbacks", "recall", "knowledge",
     ]  # fmt: skip
     assert [block.stable for block in context.blocks] == [True] * 3 + [False] * 7
     check_sums(context, keeper.counter.count)

@@ -3,7 +3,7 @@
     canon        notes that have left the recent part        ┐
     story        folds over everything else before the cut   │ stable: the next one extends this one, until the cut moves (I8)
     recent       every turn behind the cut, raw              ┘
-    pinned, facts, moments, scopes, callbacks, recall, knowledge      volatile
+    pinned, facts, moments, location, npcs, world, callbacks, recall, knowledge      volatile
 
 The cut is an entry of the log. Every turn that the seat heard up to it stands under exactly one rendered fold, every turn behind it
 is raw: coverage is a partition by construction (I1). Where the cut falls follows from how many tokens the seat has heard in all,

@@ -55,7 +55,7 @@ async def marked(hot: Hot, seat: str | None, entry: Entry) -> tuple[tuple[int, i
     sources: Sequence[Sequence[Any]] = extra.get("sources", ())
     revisions = hot.state.revisions
     stale = any((revisions[turn].event if turn in revisions else "") != revision for turn, revision, _ in sources)
-    told = min((seq for _, _, seq in sources), default=0)
+    told = max((seq for _, _, seq in sources), default=0)
     number = told if seat is None or not told else await hot.supply(lambda: hot.state.ordinal(seat, told))
     mark = Marked(
         id=hot.turn(entry).id, seq=entry.seq, topic=extra["topic"], data=json.loads(entry.text), rank=extra["rank"],

@@ -97,7 +97,7 @@ class Mark:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Marked:
-    """A mark of the log. `turn` is the number of its first source among the turns that the listener heard (0 where it has none);
+    """A mark of the log. `turn` is the number of its last source among the turns that the listener heard (0 where it has none);
     `stale`: one of its sources was edited since."""
 
     id: str

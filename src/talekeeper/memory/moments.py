@@ -6,12 +6,16 @@ shown in order of time. The number of a moment's turn is the listener's own coun
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 from talekeeper import rim
 from talekeeper.errors import InvalidInput, WrongType
+from talekeeper.model import Context, Mark, Marked, Turn
+from talekeeper.recipe import DEFAULT_RECIPE, Note, Recipe
+from talekeeper.remembering import TurnRef
+from talekeeper.story import Story
 
 MomentType = Literal[
     "combat_victory", "combat_defeat", "critical_success", "critical_failure", "discovery", "achievement", "turning_point"
@@ -21,6 +25,8 @@ MAX_ADVENTURE_MOMENTS = 15
 """How many moments are kept: the most significant ones; of two that are equal, the newer; pinned ones in any case."""
 SHOWN_MOMENTS = 5
 MOMENTS_HEADING = "[STORY SO FAR]"
+TOPIC = "moment"
+_PINNED = 10.0  # above every significance
 
 
 def _significance(value: object) -> float:
@@ -39,6 +45,7 @@ class AdventureMoment:
     significance: float = 0.5
     pinned: bool = False
     sources: tuple[str, ...] = ()
+    id: str = ""
 
     def __post_init__(self) -> None:
         rim.whole(self.turn, "turn")
@@ -123,3 +130,68 @@ def format_moments_for_context(moments: Iterable[AdventureMoment], max_count: in
     """The most significant moments in order of time, under their heading; nothing where there are none."""
     lines = [moment.line for moment in keep_moments(moments, rim.whole(max_count, "max_count"))]
     return "\n".join([MOMENTS_HEADING, *lines]) if lines else ""
+
+
+# -- on a story ----------------------------------------------------------------------------------------------------------
+
+
+def moment_mark(moment: AdventureMoment) -> Mark:
+    """The moment as a mark, to be appended with the turn in which it happened: `story.append(…, marks=[moment_mark(moment)])`."""
+    data = {"type": moment.type, "summary": moment.summary, "significance": moment.significance}
+    return Mark(TOPIC, data, rank=moment.significance + _PINNED * moment.pinned, keep=MAX_ADVENTURE_MOMENTS)
+
+
+async def add_adventure_moment(story: Story, moment: AdventureMoment, *, of: TurnRef) -> AdventureMoment:
+    """Notes a moment of the turn `of`. Those who heard the turn may know it; a rewind undoes it."""
+    mark = moment_mark(moment)
+    return _moment(await story.mark(mark.topic, mark.data, of=[of], rank=mark.rank, keep=mark.keep))
+
+
+async def pin_moment(story: Story, moment: AdventureMoment, pinned: bool = True) -> AdventureMoment:
+    """Keeps a moment whatever happens, or lets go of it again."""
+    marks = {mark.id: mark for mark in await story.marks(None, TOPIC)}
+    if moment.id not in marks:
+        raise InvalidInput(f"the story has no such moment now: {moment.line}")
+    old = marks[moment.id]
+    rank = old.data["significance"] + _PINNED * pinned
+    keep = MAX_ADVENTURE_MOMENTS
+    return _moment(await story.mark(TOPIC, old.data, of=old.sources, heard_by=old.audience, rank=rank, keep=keep, drops=[old.id]))
+
+
+async def adventure_moments(story: Story, seat: str | None, *, limit: int = MAX_ADVENTURE_MOMENTS) -> list[AdventureMoment]:
+    """The moments that the seat may know (None: all), the most significant ones, in order of time."""
+    return keep_moments([_moment(mark) for mark in await story.marks(seat, TOPIC)], limit)
+
+
+def _moment(mark: Marked) -> AdventureMoment:
+    data = mark.data
+    return AdventureMoment(mark.turn, data["type"], data["summary"], data["significance"], mark.rank >= _PINNED, mark.sources, mark.id)
+
+
+async def resolve_action_with_moments(
+    story: Story, keeper: Callable[[str], Awaitable[KeeperResponse]], action: str, *, heard_by: Sequence[str] | None = None,
+    location: str | None = None, marks: Sequence[Mark] = (),
+) -> tuple[Turn, KeeperResponse]:  # fmt: skip
+    """Asks the keeper about an action and appends the outcome as an event, with its moment, in one step."""
+    ruling = await keeper(action)
+    moment = build_moment_from_keeper(ruling, 0)
+    noted = [*marks, moment_mark(moment)] if moment is not None else list(marks)
+    turn = await story.append("", ruling.resolution, kind="event", heard_by=heard_by, location=location, marks=noted)
+    return turn, ruling
+
+
+async def build_context(
+    story: Story, seat: str, *, include_moments: bool = True, budget: int | None = None, query: str | None = None,
+    recipe: Recipe = DEFAULT_RECIPE, extras: Mapping[str, Sequence[Note]] | None = None,
+) -> Context:  # fmt: skip
+    """`Story.context`, with the moments or without."""
+    notes = dict(extras or {}) if include_moments else {**(extras or {}), "moments": ()}
+    return await story.context(seat, budget=budget, query=query, recipe=recipe, extras=notes)
+
+
+async def epilogue_material(story: Story, seat: str, *, budget: int = 1000) -> str:
+    """What an ending is made of: every moment the seat knows of, in order of time; where there is none, what it remembers."""
+    moments = await adventure_moments(story, seat)
+    if moments:
+        return format_moments_for_context(moments, MAX_ADVENTURE_MOMENTS)
+    return (await story.context(seat, budget=budget)).text

@@ -39,12 +39,14 @@ class Janitor:
     timeout: float = 60.0
 
     async def summarize(
-        self, pieces: Sequence[Piece], known: Sequence[str], limit: int, spend: Callable[[Spending], None]
+        self, pieces: Sequence[Piece], known: Sequence[str], limit: int, spend: Callable[[Spending], None], *, focus: str = ""
     ) -> tuple[Sentence, ...]:
-        """The pieces in at most `limit` tokens or so. Raises `SummaryFailed`. What it costs is reported as it is spent."""
+        """The pieces in at most `limit` tokens or so. Raises `SummaryFailed`. What it costs is reported as it is spent.
+
+        `focus`: what to tell above all, as one more instruction."""
         texts = [piece.text for piece in pieces]
         messages: list[Message] = [
-            {"role": "system", "content": PROMPT.format(limit=max(20, int(limit * 0.7)))},
+            {"role": "system", "content": "\n".join(filter(None, [PROMPT.format(limit=max(20, int(limit * 0.7))), focus]))},
             {"role": "user", "content": "\n".join(f"[{number}] {text}" for number, text in enumerate(texts, 1))},
         ]
         answer = await self._ask(messages, spend)

@@ -1,0 +1,389 @@
+"""Scoped memories: what happened at a place, with someone, in the world at large. Short entries, made when there is reason to.
+
+An entry is a mark of the log: it is rewound with the story, and only those who heard what it was made from may know it. One is made per
+scope and set of hearers, and joined for the one who asks. Each entry says up to which turn it covers its scope: that is the cursor, so
+nothing is summarised twice, and nothing is passed over that was not summarised. Entries are extractive at once; with a model, its text
+replaces them when it arrives. When a scope has many entries, the oldest are merged into one: the tenth visit still knows the first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import enum
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from talekeeper import rim
+from talekeeper.errors import InvalidInput, SummaryFailed
+from talekeeper.memory.naming import named_in, names_of
+from talekeeper.model import Marked, Seat, Sentence, Turn
+from talekeeper.ports import ChatModel, Spending
+from talekeeper.recipe import Note
+from talekeeper.rendering import line
+from talekeeper.story import Story
+from talekeeper.summarize import extractive
+from talekeeper.summarize.janitor import Janitor, Piece
+
+log = logging.getLogger("talekeeper")
+
+MAX_ENTRIES = 3
+"""How many of a scope's entries are shown one by one, the newest; what is older is shown as one."""
+SUMMARY_TOKENS = 90
+ATTEMPTS = 2
+MERGE_AT = 12
+MERGED = 8
+SCOPED = "scope:"
+PRUNED = "pruned:"
+
+FOCUS = {
+    "location": "Tell in two or three sentences what happened at this place during the visit: outcomes, and what is different now.",
+    "npc": "Tell in two or three sentences how things went with {name}: relationships, promises, conflicts, and how they ended.",
+    "world": "Tell in two or three sentences what has moved the story on ({name}): what was achieved, and what follows from it.",
+}
+
+
+class MemorySource(enum.StrEnum):
+    """What a memory is a memory of."""
+
+    LOCATION = "location"
+    NPC = "npc"
+    WORLD = "world"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryEntry:
+    """A short memory of a place, of someone, or of the world. `created_at` is story time: the day that was given, or the turn, in the
+    listener's own count; `since_message_index` is the last turn it covers. `made_by`: extractive or model."""
+
+    id: str
+    source: MemorySource
+    summary: str
+    created_at: str = ""
+    tags: tuple[str, ...] = ()
+    location_id: str | None = None
+    npc_ids: tuple[str, ...] = ()
+    quest_id: str | None = None
+    encounter_id: str | None = None
+    since_timestamp: str | None = None
+    since_message_index: int = 0
+    sources: tuple[str, ...] = ()
+    visits: int = 1
+    made_by: str = "extractive"
+
+    @property
+    def line(self) -> str:
+        """How an entry is shown: on one line, with its story time."""
+        return f"({self.created_at}) {self.summary}" if self.created_at else self.summary
+
+
+@dataclass(frozen=True, slots=True)
+class PrunePolicy:
+    """What `prune` removes: all but the newest `max_entries` of a scope, and those that have one of `tags`. None and empty: nothing."""
+
+    max_entries: int | None = None
+    tags: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.max_entries is not None:
+            rim.whole(self.max_entries, "max_entries")
+        rim.names(self.tags, "tags")
+
+
+@dataclass(frozen=True, slots=True)
+class _Scope:
+    """A scope with what its entries say of it."""
+
+    source: MemorySource
+    name: str
+    label: str
+    tags: tuple[str, ...]
+    related: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def topic(self) -> str:
+        return f"{SCOPED}{self.source}:{self.name}"
+
+
+class MemoryService:
+    """Makes and shows the scoped memories of a story. Without a summarizer everything is extractive, and nothing leaves the machine.
+
+    `labels` are the names of places, by id. `shown`: how many entries of a scope are shown one by one."""
+
+    def __init__(
+        self, story: Story, *, summarizer: ChatModel | Janitor | None = None, labels: Mapping[str, str] | None = None,
+        shown: int = MAX_ENTRIES, policy: PrunePolicy | None = None,
+    ) -> None:  # fmt: skip
+        self._story = story
+        self._janitor = summarizer if isinstance(summarizer, Janitor) or summarizer is None else Janitor(summarizer)
+        self._labels = dict(labels or {})
+        self._shown = rim.whole(shown, "shown", least=1)
+        self._policy = policy
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    # -- making ------------------------------------------------------------------------------------------------------------
+
+    async def on_location_exit(self, location_id: str) -> list[MemoryEntry]:
+        """Call it before someone leaves: one memory of the place per set of hearers, and one of each NPC who is there and was spoken of."""
+        rim.name(location_id, "location_id")
+        place = _Scope(MemorySource.LOCATION, location_id, self._label(location_id), ("session", f"location:{location_id}"),
+                       {"location_id": location_id})  # fmt: skip
+        made = await self._remember(place, await self._unseen(place, location_id))
+        presence = self._story.presence()
+        for npc in (seat for seat in self._story.seats if seat.role == "npc" and presence.get(seat.id) == location_id):
+            made += await self._remember_npc(npc, location_id)
+        return made
+
+    async def _remember_npc(self, npc: Seat, location_id: str) -> list[MemoryEntry]:
+        tags = ("npc-session", f"location:{location_id}", f"npc:{npc.id}")
+        scope = _Scope(MemorySource.NPC, npc.id, npc.label, tags, {"location_id": location_id, "npc_ids": [npc.id]})
+        heard = [turn for turn in await self._unseen(scope, location_id) if npc.id in turn.audience]
+        names = names_of(npc)
+        about = {
+            near
+            for index, turn in enumerate(heard) if turn.speaker == npc.id or named_in(turn.text, names)
+            for near in range(max(0, index - 1), min(len(heard), index + 2)) if heard[near].audience == turn.audience
+        }  # fmt: skip
+        return await self._remember(scope, [heard[index] for index in sorted(about)])
+
+    async def on_world_event(
+        self, event_kind: str, tags: Sequence[str] | None = None, related: Mapping[str, Any] | None = None, *,
+        of: Turn | str | int | None = None,
+    ) -> MemoryEntry | None:  # fmt: skip
+        """A memory of what moved the story on: `of` is the turn in which it did, by default the newest. Who heard that turn may know it.
+
+        Several events in one turn each get a memory of their own. None where the story has no turn yet."""
+        rim.name(event_kind, "event_kind")
+        newest = await self._story.turns(newest=True, limit=1)
+        if not newest:
+            return None
+        cause = newest[0] if of is None else await self._story.turn(of)
+        ids = {name: value for name, value in (related or {}).items() if value is not None}
+        scope = _Scope(MemorySource.WORLD, "", event_kind.replace("_", " "), (f"world:{event_kind}", *(tags or ())), ids)
+        since = await self._cursor(scope.topic, cause.audience)
+        told = [turn for turn in await self._told(after=since) if set(cause.audience) <= set(turn.audience)]
+        sentences = _condense(told) if told else ()
+        headline = Sentence(_headline(event_kind, ids), (cause.id,))
+        return await self._write(scope, (headline, *sentences), [cause, *told], cause.audience)
+
+    async def _unseen(self, scope: _Scope, location_id: str) -> list[Turn]:
+        """The turns at a place that no memory of the scope covers yet."""
+        return await self._told(location=location_id, after=await self._cursor(scope.topic))
+
+    async def _told(self, *, after: int, location: str | None = None) -> list[Turn]:
+        return [turn for turn in await self._story.turns(location=location, after=after) if turn.kind not in ("enter", "leave", "session")]
+
+    async def _cursor(self, topic: str, audience: tuple[str, ...] | None = None) -> int:
+        """The last turn that a memory covers, of those hearers or of any, also where the memory itself was pruned."""
+        marks = [*await self._story.marks(None, topic), *await self._story.marks(None, PRUNED + topic)]
+        return max((mark.data["until"] for mark in marks if audience is None or mark.audience == audience), default=0)
+
+    async def _remember(self, scope: _Scope, turns: Sequence[Turn]) -> list[MemoryEntry]:
+        """One entry per set of hearers, from what they heard and nothing else."""
+        channels: dict[tuple[str, ...], list[Turn]] = {}
+        for turn in turns:
+            channels.setdefault(turn.audience, []).append(turn)
+        made = []
+        for audience, told in channels.items():
+            made.append(await self._write(scope, _condense(told), told, audience))
+        return made
+
+    async def _write(self, scope: _Scope, sentences: Sequence[Sentence], told: Sequence[Turn], audience: tuple[str, ...]) -> MemoryEntry:
+        cited = {source for sentence in sentences for source in sentence.sources}
+        data: dict[str, Any] = {
+            "sentences": [[sentence.text, list(sentence.sources)] for sentence in sentences], "tags": list(scope.tags), **scope.related,
+            "until": max(turn.seq for turn in told), "when": next((turn.when for turn in told if turn.when), None), "visits": 1,
+        }  # fmt: skip
+        of = {turn.id: turn for turn in told if turn.id in cited}
+        mark = await self._story.mark(scope.topic, data, of=list(of.values()), heard_by=audience, keep=2 * MERGE_AT)
+        await self._merge_old(scope.topic, audience)
+        if self._janitor is not None:
+            self._spawn(self._improve(self._janitor, scope, mark, told))
+        return _entry(mark, mark.data["sentences"])
+
+    async def _merge_old(self, topic: str, audience: tuple[str, ...]) -> None:
+        """Merges the oldest entries of a scope into one, so that what is kept stays small and the first visit is not lost."""
+        mine = [mark for mark in await self._story.marks(None, topic) if mark.audience == audience]
+        if len(mine) < MERGE_AT:
+            return
+        old = mine[:MERGED]
+        rows = [row for mark in old for row in await self._sentences(mark)]
+        kept = extractive.merge([Sentence(text, tuple(sources)) for text, sources in rows], limit=2 * SUMMARY_TOKENS)
+        cited = dict.fromkeys(source for sentence in kept for source in sentence.sources)
+        data = {
+            **old[-1].data, "sentences": [[sentence.text, list(sentence.sources)] for sentence in kept],
+            "visits": sum(mark.data["visits"] for mark in old), "when": old[0].data.get("when"),
+        }  # fmt: skip
+        drops = [mark.id for mark in old]
+        await self._story.mark(topic, data, of=list(cited), heard_by=audience, keep=2 * MERGE_AT, drops=drops)
+
+    # -- a model's words -----------------------------------------------------------------------------------------------------
+
+    def _spawn(self, work: Any) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def settle(self) -> None:
+        """Waits until no memory waits for the model."""
+        while self._tasks:
+            await asyncio.gather(*self._tasks)
+
+    async def _improve(self, janitor: Janitor, scope: _Scope, mark: Marked, told: Sequence[Turn]) -> None:
+        """Puts the model's text in the place of the extractive one, if it comes and is faithful; else the memory stays as it is."""
+        pieces = [Piece(line(turn).rstrip("\n"), (turn.id,)) for turn in told]
+        known = [scope.label] if scope.source is MemorySource.NPC else []
+        spent: list[Spending] = []
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                focus = FOCUS[scope.source].format(name=scope.label)
+                sentences = await janitor.summarize(pieces, known, SUMMARY_TOKENS, spent.append, focus=focus)
+            except SummaryFailed as failure:
+                log.warning("memory kept extractive", extra={"scope": scope.topic, "attempt": attempt, "reason": str(failure)})
+                continue
+            data = {**mark.data, "sentences": [[sentence.text, list(sentence.sources)] for sentence in sentences], "made_by": "model"}
+            try:
+                # of all that was in the prompt: whoever forgets one of these turns forgets the text
+                await self._story.mark(mark.topic, data, of=[turn.id for turn in told], heard_by=mark.audience, keep=2 * MERGE_AT,
+                                       drops=[mark.id])  # fmt: skip
+            except InvalidInput:
+                log.info("memory was rewound or merged meanwhile", extra={"scope": scope.topic})
+            return
+
+    # -- showing -------------------------------------------------------------------------------------------------------------
+
+    async def entries(self, seat: str | None, source: MemorySource | str, name: str = "") -> list[MemoryEntry]:
+        """All memories of a scope that the seat may know, oldest first. The seat None is the author, who sees all."""
+        marks = await self._story.marks(seat, f"{SCOPED}{MemorySource(source)}:{name}")
+        return [_entry(mark, rows) for mark in marks if (rows := await self._sentences(mark))]
+
+    async def _sentences(self, mark: Marked) -> list[Sequence[Any]]:
+        """What a memory says now: after an edit of one of its turns it is made anew from what they say now."""
+        if not mark.stale:
+            return list(mark.data["sentences"])
+        turns = [await self._story.turn(source) for source in mark.sources]
+        sentences = _condense(turns)
+        return [[sentence.text, sentence.sources] for sentence in sentences]
+
+    async def location_memory(self, seat: str, location_id: str | None = None) -> str:
+        """What the seat remembers of a place, by default of where it is."""
+        return _section("Recent Location Memory", await self._location_notes(seat, location_id))
+
+    async def npc_memory(self, seat: str, npc_ids: Iterable[str] | None = None) -> str:
+        """What the seat remembers of these NPCs, by default of those who are where it is."""
+        return _section("NPC Memory", await self._npc_notes(seat, npc_ids))
+
+    async def world_memory(self, seat: str) -> str:
+        """What the seat remembers of how the story moved on."""
+        return _section("World Memory", await self._world_notes(seat))
+
+    async def notes(self, seat: str, *, location_id: str | None = None, npc_ids: Iterable[str] | None = None) -> dict[str, list[Note]]:
+        """The three sections as parts of a context: pass them to `Story.context` as `extras`."""
+        parts = {
+            "location": await self._location_notes(seat, location_id), "npcs": await self._npc_notes(seat, npc_ids),
+            "world": await self._world_notes(seat),
+        }  # fmt: skip
+        return {name: notes for name, notes in parts.items() if notes}
+
+    async def _location_notes(self, seat: str, location_id: str | None) -> list[Note]:
+        place = location_id if location_id is not None else await self._place_of(seat)
+        if place is None:
+            return []
+        return self._newest(await self.entries(seat, MemorySource.LOCATION, place), self._label(place))
+
+    async def _npc_notes(self, seat: str, npc_ids: Iterable[str] | None) -> list[Note]:
+        presence = self._story.presence()
+        here = await self._place_of(seat)
+        known = {other.id: other for other in self._story.seats}
+        if npc_ids is None:
+            wanted = [other for other in known.values() if other.role == "npc" and here is not None and presence.get(other.id) == here]
+        else:
+            wanted = [known[rim.known_seat(name, known)] for name in npc_ids]
+        return [note for npc in wanted for note in self._newest(await self.entries(seat, MemorySource.NPC, npc.id), npc.label)]
+
+    async def _place_of(self, seat: str) -> str | None:
+        """Where the seat is; for one who is nowhere, such as a DM, where the story is."""
+        place = self._story.presence().get(seat)
+        if place is None:
+            newest = await self._story.turns(seat=seat, newest=True, limit=1)
+            place = newest[0].location if newest else None
+        return place
+
+    async def _world_notes(self, seat: str) -> list[Note]:
+        return self._newest(await self.entries(seat, MemorySource.WORLD), "")
+
+    def _newest(self, entries: Sequence[MemoryEntry], label: str) -> list[Note]:
+        """The newest entries one by one, behind one line for all that came before."""
+        old, new = entries[: -self._shown], entries[-self._shown :]
+        notes = []
+        if old:
+            sentences = [Sentence(entry.summary, entry.sources) for entry in old]
+            kept = extractive.merge(sentences, limit=SUMMARY_TOKENS)
+            sources = tuple(dict.fromkeys(source for sentence in kept for source in sentence.sources))
+            notes.append(Note(_titled(label, f"(earlier) {' '.join(sentence.text for sentence in kept)}"), sources, rank=0.5))
+        notes += [Note(_titled(label, entry.line), entry.sources, rank=1.0 + place) for place, entry in enumerate(new)]
+        return notes
+
+    def _label(self, location_id: str) -> str:
+        return self._labels.get(location_id, location_id)
+
+    # -- pruning -------------------------------------------------------------------------------------------------------------
+
+    async def prune(self, policy: PrunePolicy | None = None) -> int:
+        """Removes memories by the policy given here or at the beginning; without one, nothing. Returns how many. A rewind undoes it."""
+        policy = policy or self._policy
+        if policy is None:
+            return 0
+        count = 0
+        for topic in await self._story.topics(None, prefix=SCOPED):
+            scopes: dict[tuple[str, ...], list[Marked]] = {}
+            for mark in await self._story.marks(None, topic):
+                scopes.setdefault(mark.audience, []).append(mark)
+            for audience, marks in scopes.items():
+                drops = _pruned(marks, policy)
+                if drops:
+                    until = max(mark.data["until"] for mark in marks)
+                    await self._story.mark(PRUNED + topic, {"until": until}, heard_by=audience, keep=1, drops=drops)
+                    count += len(drops)
+        return count
+
+
+def _condense(turns: Sequence[Turn]) -> tuple[Sentence, ...]:
+    """Turns in two or three sentences. Where none is worth keeping, the last one stands for them: what was seen counts as summarised."""
+    told = [turn for turn in turns if turn.text]
+    found = extractive.condense(told, limit=SUMMARY_TOKENS)
+    return found or tuple(Sentence(line(turn).strip()[:200], (turn.id,)) for turn in told[-1:])
+
+
+def _pruned(marks: Sequence[Marked], policy: PrunePolicy) -> list[str]:
+    tagged = {mark.id for mark in marks if not set(policy.tags).isdisjoint(mark.data["tags"])}
+    rest = [mark.id for mark in marks if mark.id not in tagged]
+    surplus = rest[: max(0, len(rest) - policy.max_entries)] if policy.max_entries is not None else []
+    return [mark.id for mark in marks if mark.id in tagged or mark.id in surplus]
+
+
+def _entry(mark: Marked, rows: Sequence[Sequence[Any]]) -> MemoryEntry:
+    data = mark.data
+    when = data.get("when")
+    return MemoryEntry(
+        id=mark.id, source=MemorySource(mark.topic.split(":")[1]), summary=" ".join(text for text, _ in rows),
+        created_at=when or f"turn {mark.turn}", tags=tuple(data["tags"]), location_id=data.get("location_id"),
+        npc_ids=tuple(data.get("npc_ids", ())), quest_id=data.get("quest_id"), encounter_id=data.get("encounter_id"),
+        since_timestamp=when, since_message_index=data["until"], sources=mark.sources, visits=data["visits"],
+        made_by=data.get("made_by", "extractive"),
+    )  # fmt: skip
+
+
+def _headline(kind: str, related: Mapping[str, Any]) -> str:
+    about = [str(related[name]).replace("_", " ").replace("-", " ") for name in related if name.endswith("_id")]
+    said = kind.replace("_", " ").capitalize()
+    return f"{said}: {', '.join(about)}." if about else f"{said}."
+
+
+def _titled(label: str, text: str) -> str:
+    return f"{label}: {text}" if label else text
+
+
+def _section(title: str, notes: Sequence[Note]) -> str:
+    return "\n".join([f"## {title}", *(f"- {' '.join(note.text.split())}" for note in notes)]) if notes else ""
