@@ -78,8 +78,9 @@ PUBLIC = [
 ]  # fmt: skip
 
 STORY = {
-    "append", "append_many", "branch", "branches", "begin_session", "brief", "context", "edit", "enter", "fold", "folds", "forget", "fork", "gather", "mark", "marks", "topics",
-    "head", "health", "key", "leave", "note", "override", "pin", "presence", "recall", "regenerate", "reveal", "rewind", "seats", "settle",
+    "adopt", "append", "append_many", "at", "branch", "branches", "begin_session", "brief", "context", "edit", "enter", "fold", "folds",
+    "forget", "fork", "gather", "head", "health", "history", "key", "leave", "mark", "marks", "note", "override", "pin", "pins", "presence",
+    "recall", "regenerate", "reveal", "rewind", "seats", "settle", "topics",
     "sources", "stats", "swipes", "switch", "turn", "turns", "unpin", "version",
 }  # fmt: skip
 

@@ -1441,3 +1441,90 @@ async def test_turns_that_arrive_while_a_fold_is_made_are_kept_in_order(open_kee
     assert len(await story.sources(context)) == 120
     health = await story.health()
     assert (health.state, health.pending) == (tk.HealthState.HEALTHY, 0)
+
+
+# -- told once, told to what was seen ------------------------------------------------------------------------------------
+
+
+async def test_everything_that_is_told_can_have_an_id_and_is_then_told_once(story: tk.Story) -> None:
+    secret = await story.append("dm", "The key is under the stone.", heard_by=["rogue"])
+    calls: list[Callable[[], Awaitable[tk.Turn]]] = [
+        lambda: story.enter("rogue", "tavern", id="e"),
+        lambda: story.enter("rogue", "mill", text="Rook slips in.", id="e2"),
+        lambda: story.leave("rogue", id="l"),
+        lambda: story.begin_session("Session 2", id="s"),
+        lambda: story.reveal(secret, ["bard"], id="r"),
+        lambda: story.note("The crown burns liars.", id="n"),
+    ]
+    for call in calls:
+        first = await call()
+        head = story.head
+        assert await call() == first
+        assert story.head == head
+    first = await story.regenerate("The crown burns nobody.", id="again")
+    assert await story.regenerate("The crown burns nobody.", id="again") == first
+    assert len(await story.swipes()) == 2
+    assert story.presence()["rogue"] is None
+
+
+async def test_an_id_stands_for_one_turn_whatever_it_was_told_with(story: tk.Story) -> None:
+    await story.enter("rogue", "tavern", id="once")
+    for other in (
+        story.leave("rogue", id="once"),
+        story.enter("bard", "tavern", id="once"),
+        story.begin_session(id="once"),
+        story.append("dm", "A bell.", id="once"),
+        story.regenerate("A bell.", id="once"),
+    ):
+        with pytest.raises(tk.DuplicateId):
+            await other
+    await story.rewind(0)
+    with pytest.raises(tk.DuplicateId, match="undone"):
+        await story.enter("rogue", "tavern", id="once")
+    with pytest.raises(tk.InvalidInput, match="generated"):
+        await story.leave("rogue", id="t-0123456789abcdef")
+
+
+async def test_what_the_author_does_can_be_bound_to_what_was_seen(story: tk.Story) -> None:
+    turns = await tell(story, 4)
+    seen = story.version
+    await story.append("rogue", "One more thing.")
+    for change in (
+        story.rewind(2, expected_version=seen),
+        story.edit(turns[0], "Otherwise.", expected_version=seen),
+        story.regenerate("Otherwise.", expected_version=seen),
+    ):
+        with pytest.raises(tk.Conflict):
+            await change
+    assert [turn.text for turn in await story.turns()][-1] == "One more thing."
+    assert (await story.regenerate("Otherwise.", expected_version=story.version)).text == "Otherwise."
+    assert (await story.edit(turns[0], "Otherwise.", expected_version=story.version)).revision == 1
+    assert await story.rewind(2, expected_version=story.version) == 2
+
+
+async def test_a_rewind_bound_to_a_version_loses_against_another_process(open_file: OpenKeeper) -> None:
+    story = await (await open_file()).story(KEY, seats=TABLE)
+    await tell(story, 4)
+    seen = story.version
+    other = await (await open_file()).story(KEY)
+    await other.append("rogue", "One more thing.")
+    with pytest.raises(tk.Conflict):
+        await story.rewind(2, expected_version=seen)
+    assert (await story.turns())[-1].text == "One more thing."
+
+
+async def test_adopting_a_line_gives_it_the_name_and_keeps_the_other(story: tk.Story) -> None:
+    await tell(story, 6)
+    before = await contexts(story)
+    await story.rewind(3)
+    await story.append("rogue", "Another way.")
+    other = await contexts(story)
+    assert await story.adopt("main~1") == 6
+    assert await contexts(story) == before
+    assert {(branch.name, branch.head) for branch in await story.branches()} == {("main", 6), ("main~2", 4)}
+    assert await story.adopt("main~2") == 4
+    assert await contexts(story) == other
+    assert await story.adopt("main") == 4
+    await story.append("rogue", "And on.")
+    with pytest.raises(tk.UnknownBranch):
+        await story.adopt("main~2")

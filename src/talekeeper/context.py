@@ -489,13 +489,13 @@ def _digest(nodes: Sequence[Node], items: Sequence[Item], room: int, sources: So
     )  # fmt: skip
 
 
-def as_fold(node: Node, path: Path, sentences: tuple[Sentence, ...]) -> Fold:
+def as_fold(node: Node, sources: Sources) -> Fold:
     """The fold as a noun."""
-    made_by = "author" if node.author else "model" if visible_text(node, path) else "extractive"
+    made_by = "author" if node.author else "model" if sources.text_of(node) else "extractive"
     children = node.children or tuple(ref.id for ref in node.refs)
     return Fold(
-        id=node.key, level=node.level, made_by=made_by, sentences=sentences, children=children, turn_count=node.turn_count,  # type: ignore[arg-type]
-        location=node.location,
+        id=node.key, level=node.level, made_by=made_by, sentences=sources.sentences(node), children=children,  # type: ignore[arg-type]
+        turn_count=node.turn_count, location=node.location,
     )  # fmt: skip
 
 

@@ -190,6 +190,11 @@ def rewritten_key(key: str, event: str) -> str:
     return _hash(key, event)
 
 
+def first_key(node: Node) -> str:
+    """The key that the fold had before an author wrote over it."""
+    return _hash(list(node.children)) if node.level else _hash([(ref.id, ref.revision) for ref in node.refs], node.closer)
+
+
 def rewrite(node: Node, text: str, event: str) -> Node:
     """The same fold with a text by the author's hand; it holds until one of its sources changes."""
     sources = tuple(ref.id for ref in node.refs)  # of a larger fold, its children name them
@@ -343,6 +348,15 @@ class Path:
             if seq >= first:
                 return Position(branch, seq)
         return None
+
+    def parts_from(self, other: Path) -> int:
+        """The number of the last entry that this path has in common with another of the same story."""
+        theirs = {branch: min(last, other.head) for branch, _, last in other.segments}
+        for branch, first, last in self.segments:
+            common = min(last, self.head, theirs.get(branch, 0))
+            if common >= first:
+                return common
+        return 0
 
     def spans(self, first: int, last: int) -> list[tuple[int, int, int]]:
         """The pieces (branch, first, last) of the entries `first` … `last`, oldest first."""

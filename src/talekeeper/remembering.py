@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache, partial
 from typing import TypeAlias
 
 from talekeeper import recall as ranking
 from talekeeper import rim
-from talekeeper.context import PINNED, Line, Plan, Wish, as_fold, assemble, has_canon, make_plan, note_item
+from talekeeper.context import PINNED, Line, Plan, Sources, Wish, as_fold, assemble, has_canon, make_plan, note_item, own_cut
 from talekeeper.errors import BudgetTooSmall, Conflict, InvalidInput, UnknownFold, UnknownTurn, WrongType
-from talekeeper.folds import Missing, Node, leaves_after, roots_until
+from talekeeper.folds import Missing, Node, first_key, leaves_after, rewritten_key, roots_until
 from talekeeper.hot import Hot
 from talekeeper.marking import Gathering, V, gather, read_marks, topics
-from talekeeper.model import AUTHOR_KINDS, HEARD_KINDS, Block, Context, Fold, Item, Marked, Recollection, Seat, Turn
+from talekeeper.model import AUTHOR_KINDS, HEARD_KINDS, Block, Context, Fold, Item, Marked, MemoryKey, Recollection, Seat, Turn
 from talekeeper.ports import Position, Posting, Span
 from talekeeper.recipe import DEFAULT_RECIPE, Note, Recipe, mark_note
 from talekeeper.state import COMMON
@@ -30,6 +31,28 @@ class Remembering:
     """Reads one branch of a story."""
 
     _hot: Hot
+
+    @property
+    def key(self) -> MemoryKey:
+        return self._hot.shared.key
+
+    @property
+    def branch(self) -> str:
+        """The name of the branch that this story is on."""
+        return self._hot.name
+
+    @property
+    def seats(self) -> tuple[Seat, ...]:
+        return tuple(self._hot.state.seats.values())
+
+    @property
+    def head(self) -> int:
+        """The number of the newest entry, as far as this process has read."""
+        return self._hot.state.seq
+
+    def presence(self) -> Mapping[str, str | None]:
+        """Where each seat that has been placed is now; None for those who left."""
+        return dict(self._hot.state.presence)
 
     async def context(
         self, seat: str, *, budget: int | None = None, query: str | None = None, recipe: Recipe = DEFAULT_RECIPE,
@@ -242,6 +265,12 @@ class Remembering:
 
     # -- looking ---------------------------------------------------------------------------------------------------------
 
+    async def pins(self) -> list[Turn]:
+        """The turns that are pinned, in order."""
+        await self._hot.refresh()
+        turns = await self._hot.fetch_turns([at for at, _ in self._hot.state.pins.values()])
+        return sorted((turn for turn in turns if turn.text), key=lambda turn: turn.seq)
+
     async def turns(
         self, *, seat: str | None = None, kinds: Iterable[str] | None = None, speaker: str | None = None, location: str | None = None,
         after: int = 0, before: int | None = None, limit: int | None = None, newest: bool = False,
@@ -330,19 +359,54 @@ class Remembering:
         wish = Wish(who, seat, who.token_limit if budget is None else rim.whole(budget, "budget"))
 
         def look() -> list[Fold]:
-            sources = hot.sources()
+            sources = self._sources(seat)
             cut = self._plan(wish).cut
             nodes = [node for tree in hot.state.views[seat].trees for node in roots_until(tree.roots(), cut, sources.children_of)]
-            return [as_fold(node, hot.path, sources.sentences(node)) for node in sorted(nodes, key=lambda node: node.first)]
+            return [as_fold(node, sources) for node in sorted(nodes, key=lambda node: node.first)]
 
         return await hot.supply(look)
 
-    async def fold(self, fold: str) -> Fold:
-        """One fold by its id."""
-        await self._hot.refresh()
-        node = await self._node(fold)
+    async def fold(self, fold: str, *, seat: str | None = None) -> Fold:
+        """One fold by its id; as the seat remembers it, where one is named. `UnknownFold` for what is not in that seat's memory."""
+        node = await self._node_for(fold, seat)
+        return await self._hot.supply(lambda: as_fold(node, self._sources(seat)))
+
+    async def history(self, fold: str, *, seat: str | None = None) -> list[Fold]:
+        """What has stood in this fold's place, oldest first: what was picked from the turns, what a model made of it, what the author
+        wrote over it. The last one is the fold itself."""
+        hot = self._hot
+        node = await self._node_for(fold, seat)
+        line = [first_key(node)]
+        while line[-1] != node.key:
+            written = [entry for entry in (await hot.read(targeting=line[-1:])).entries if hot.path.has(entry.branch, entry.seq)]
+            line += [rewritten_key(line[-1], hot.turn(entry).id) for entry in written if entry.text][-1:] or [node.key]
+        kept = await hot.read(folds=line)
+        known = {record.key for record in kept.folds} | {key for key in line if hot.state.shelf.get(key) is not None}
+        nodes = [await self._node(key) for key in line if key in known]  # what an author wrote may have been forgotten since
+        return await hot.supply(lambda: [made for one in nodes for made in self._tellings(one, seat)])
+
+    def _tellings(self, node: Node, seat: str | None) -> list[Fold]:
+        sources = self._sources(seat)
+        shown = as_fold(node, sources)
+        return [shown] if shown.made_by != "model" else [as_fold(node, dataclasses.replace(sources, modelled=lambda: 0)), shown]
+
+    def _sources(self, seat: str | None) -> Sources:
+        """What folds are read from. For a seat, models' texts are shown as far as its contexts show them (I3)."""
         sources = self._hot.sources()
-        return await self._hot.supply(lambda: as_fold(node, self._hot.path, sources.sentences(node)))
+        if seat is None:
+            return sources
+        return dataclasses.replace(sources, modelled=cache(partial(own_cut, self._hot.state.seats[seat], seat, sources)))
+
+    async def _node_for(self, fold: str, seat: str | None) -> Node:
+        """A fold that is in the seat's memory."""
+        hot = self._hot
+        if seat is not None:
+            rim.known_seat(seat, hot.state.seats)
+        await hot.refresh()
+        node = await self._node(fold)
+        if seat is not None and not await hot.supply(lambda: hot.state.holds(seat, node)):
+            raise UnknownFold(f"no fold {fold!r} in the memory of {seat!r}")
+        return node
 
     async def _node(self, fold: str) -> Node:
         if not isinstance(fold, str):

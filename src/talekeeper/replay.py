@@ -1,4 +1,4 @@
-"""A branch of a story derived anew from its log, for those who examine or copy stories. Nothing is written.
+"""A branch of a story as it was, or derived anew from its log: for those who look back, examine or copy. Nothing is written.
 
 The engine itself does the work, on a store that shows the log up to some entry and one snapshot at most, and that keeps what the
 engine wants to store to itself. Whoever replays from snapshot to snapshot never holds more than what lies between two of them.
@@ -10,13 +10,68 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from talekeeper.errors import StoreReadOnly
 from talekeeper.folds import Node
 from talekeeper.hot import Hot, Shared, path_to
 from talekeeper.model import MemoryKey
 from talekeeper.ports import Branch, Commit, FoldRecord, Found, Head, Posting, Read, Snapshot, Span, Store, StoryRecord
+from talekeeper.remembering import Remembering
 
 if TYPE_CHECKING:
     from talekeeper.keeper import Keeper
+
+
+class _Bounds:
+    """A store that shows the log up to some entry, and cannot be changed."""
+
+    def __init__(self, store: Store, limit: int) -> None:
+        self._store = store
+        self.limit = limit
+
+    async def head(self, story: int, branch: int) -> Head:
+        head = await self._store.head(story, branch)
+        return head._replace(seq=min(head.seq, self.limit))
+
+    async def load(self, key: MemoryKey) -> StoryRecord | None:
+        return await self._store.load(key)
+
+    async def read(self, request: Read) -> Found:
+        return await self._store.read(request)
+
+    async def write(self, commit: Commit) -> int:
+        raise StoreReadOnly("the past cannot be changed: rewind the story, or fork it")
+
+    async def search(self, story: int, terms: Sequence[str]) -> list[list[Posting]]:
+        return await self._store.search(story, terms)
+
+    async def create(self, key: MemoryKey, config: Mapping[str, Any]) -> StoryRecord:
+        raise StoreReadOnly("the past cannot be changed")
+
+    async def keys(self, tenant_id: str | None = None) -> list[MemoryKey]:
+        return await self._store.keys(tenant_id)
+
+    async def delete(self, key: MemoryKey) -> bool:
+        raise StoreReadOnly("the past cannot be changed")
+
+    async def close(self) -> None:
+        """The store goes on."""
+
+
+class Past(Remembering):
+    """A story as it stood just after some entry: everything that can be read of a story can be read of it. Made by `Story.at`."""
+
+    def __init__(self, hot: Hot) -> None:
+        self._hot = hot
+
+
+async def look_back(hot: Hot, to: int) -> Past:
+    """The branch as it stood just after that entry."""
+    record = hot.shared.record
+    at = hot.path.position(to)
+    branch = record.branches[at.branch if at is not None else hot.path.segments[-1][0]]
+    then = Hot(Shared(record.key, _Bounds(hot.shared.store, to), hot.shared.counter, record), branch.name)
+    await then.refresh()
+    return Past(then)
 
 
 class Replay:
@@ -40,22 +95,14 @@ class Replay:
         return self._past.written
 
 
-class _Past:
+class _Past(_Bounds):
     """A store as it was at an entry, without memory of what was derived, except for the snapshot to start from."""
 
     def __init__(self, store: Store, start: Snapshot | None) -> None:
-        self._store = store
+        super().__init__(store, 0)
         self._start = start
         self._made: dict[str, FoldRecord] = {}
-        self.limit = 0
         self.written: Commit | None = None
-
-    async def head(self, story: int, branch: int) -> Head:
-        head = await self._store.head(story, branch)
-        return head._replace(seq=min(head.seq, self.limit))
-
-    async def load(self, key: MemoryKey) -> StoryRecord | None:
-        return await self._store.load(key)
 
     async def read(self, request: Read) -> Found:
         """What the store has; folds that were made anew go before those that are stored."""
@@ -68,21 +115,6 @@ class _Past:
         self.written = commit
         self._made.update((fold.key, fold) for fold in commit.folds)
         return commit.rev
-
-    async def search(self, story: int, terms: Sequence[str]) -> list[list[Posting]]:
-        return await self._store.search(story, terms)
-
-    async def create(self, key: MemoryKey, config: Mapping[str, Any]) -> StoryRecord:
-        raise NotImplementedError("the past cannot be changed")
-
-    async def keys(self, tenant_id: str | None = None) -> list[MemoryKey]:
-        return await self._store.keys(tenant_id)
-
-    async def delete(self, key: MemoryKey) -> bool:
-        raise NotImplementedError("the past cannot be changed")
-
-    async def close(self) -> None:
-        """The store goes on."""
 
 
 async def snapshot_before(store: Store, record: StoryRecord, branch: Branch, seq: int) -> Snapshot | None:

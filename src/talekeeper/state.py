@@ -412,10 +412,11 @@ class State:
 
     def holders(self, node: Node) -> list[str]:
         """The seats whose memory has this fold."""
-        return [
-            seat for seat, view in self.views.items()
-            if seat != COMMON and any(replace(tree.copy(), node, node, self.shelf.children, lambda made: made) for tree in view.trees)
-        ]  # fmt: skip
+        return [seat for seat in self.views if seat != COMMON and self.holds(seat, node)]
+
+    def holds(self, seat: str, node: Node) -> bool:
+        """Whether the fold is in the seat's memory as it is now."""
+        return any(replace(tree.copy(), node, node, self.shelf.children, lambda made: made) for tree in self.views[seat].trees)
 
     # -- snapshots -----------------------------------------------------------------------------------------------------
 

@@ -17,9 +17,10 @@ from talekeeper.context import as_fold
 from talekeeper.errors import Conflict, InvalidInput, UnknownFold, UnknownTurn
 from talekeeper.folds import Node, Ref, extract, rewritten_key
 from talekeeper.marking import marked
-from talekeeper.model import AUTHOR_KINDS, BranchInfo, Fold, Health, HealthState, Mark, Marked, MemoryKey, Seat, Stats, Turn
+from talekeeper.model import AUTHOR_KINDS, BranchInfo, Fold, Health, HealthState, Mark, Marked, Stats, Turn
 from talekeeper.ports import Branch, Commit, Entry, Erase, FoldRecord, Position, Span, targets
 from talekeeper.remembering import Remembering, TurnRef
+from talekeeper.replay import Past, look_back
 from talekeeper.state import COMMON
 from talekeeper.telling import SPOKEN, TRIES, Draft, Made, Telling
 
@@ -27,45 +28,29 @@ from talekeeper.telling import SPOKEN, TRIES, Draft, Made, Telling
 class Story(Telling, Remembering):
     """A story on one of its branches. Get one from `Keeper.story` or `Story.fork`."""
 
-    @property
-    def key(self) -> MemoryKey:
-        return self._hot.shared.key
-
-    @property
-    def branch(self) -> str:
-        """The name of the branch that this story is on."""
-        return self._hot.name
-
-    @property
-    def seats(self) -> tuple[Seat, ...]:
-        return tuple(self._hot.state.seats.values())
-
-    @property
-    def head(self) -> int:
-        """The number of the newest entry, as far as this process has read."""
-        return self._hot.state.seq
-
-    def presence(self) -> Mapping[str, str | None]:
-        """Where each seat that has been placed is now; None for those who left."""
-        return dict(self._hot.state.presence)
-
-    async def reveal(self, turn: TurnRef, to: Sequence[str], *, text: str | None = None, speaker: str = "") -> Turn:
+    async def reveal(self, turn: TurnRef, to: Sequence[str], *, text: str | None = None, speaker: str = "", id: str | None = None) -> Turn:
         """Tells others of an old turn. Who heard the old one never changes: this is a new turn that cites it."""
         await self._hot.refresh()
         old = await self._resolve(turn)
         words = text if text is not None else f"{old.voice}: {old.text}" if old.voice else old.text
-        return await self.append(speaker, words, heard_by=to, kind="said" if speaker else "event", cites=[old.id])
+        return await self.append(speaker, words, heard_by=to, kind="said" if speaker else "event", cites=[old.id], id=id)
+
+    async def at(self, turn: TurnRef) -> Past:
+        """The story as it stood just after that turn (0: before the first), to look at. Nothing is changed by it."""
+        await self._hot.refresh()
+        return await look_back(self._hot, await self._number(turn))
 
     # -- time travel -----------------------------------------------------------------------------------------------------
 
-    async def rewind(self, to: TurnRef) -> int:
+    async def rewind(self, to: TurnRef, *, expected_version: str | None = None) -> int:
         """Goes back to just after that turn; 0 is the beginning. What came after stays as a branch of its own (see `branches`)."""
         hot = self._hot
         async with hot.lock:
             await hot.refresh()
+            self._expect(expected_version)
             target = await self._number(to)
             if target != hot.state.seq:
-                await self._rewind(target)
+                await self._rewind(target, expected_version)
             return target
 
     async def _number(self, turn: TurnRef) -> int:
@@ -90,10 +75,14 @@ class Story(Telling, Remembering):
                 await hot.refresh()
         await shared.reload()
 
-    async def _rewind(self, target: int) -> None:
+    async def _rewind(self, target: int, expected_version: str | None) -> None:
+        hot = self._hot
+
         async def make() -> Commit:
-            record = self._hot.shared.record
-            return Commit(story=record.id, rev=record.rev, touch=True, branches=self._rewound(target))
+            self._expect(expected_version)
+            record = hot.shared.record
+            heads = {} if expected_version is None else {hot.path.branch: hot.head}
+            return Commit(story=record.id, rev=record.rev, touch=True, heads=heads, branches=self._rewound(target))
 
         await self._amend(make)
         await self._hot.refresh()
@@ -101,13 +90,17 @@ class Story(Telling, Remembering):
     def _rewound(self, target: int) -> list[Branch]:
         """What becomes of the branches when this one goes back: the tail keeps its entries under a new name. The last one is ours."""
         hot = self._hot
-        branches = hot.shared.record.branches
-        old = branches[hot.path.branch]
         at = hot.path.position(target)
-        parent = at.branch if at else None
+        new = Branch(max(hot.shared.record.branches) + 1, self.branch, at.branch if at else None, target)
+        return [self._left_behind(), new]
+
+    def _left_behind(self) -> Branch:
+        """This branch, once its name has gone to another."""
+        branches = self._hot.shared.record.branches
+        old = branches[self._hot.path.branch]
         taken = {branch.name for branch in branches.values()}
         kept = next(name for number in range(1, len(taken) + 2) if (name := f"{old.name}~{number}") not in taken)
-        return [Branch(old.id, kept, old.parent, old.at), Branch(max(branches) + 1, old.name, parent, target)]
+        return Branch(old.id, kept, old.parent, old.at)
 
     async def fork(self, *, at: TurnRef | None = None, name: str | None = None) -> Story:
         """A new branch from that turn on (by default from now), as a story of its own; this one goes on as it was."""
@@ -148,23 +141,49 @@ class Story(Telling, Remembering):
         """The story on another of its branches, such as one that a rewind left behind."""
         return await self._keeper.story(self.key, branch=branch)
 
-    async def regenerate(self, text: str, *, voice: str | None = None, mentions: Sequence[str] = (), when: str | None = None) -> Turn:
+    async def adopt(self, branch: str) -> int:
+        """Goes over to another line of the story, such as one that a rewind left behind: from now on it bears this branch's name, and
+        what bore it stays under another. Returns the number of its newest entry."""
+        hot = self._hot
+
+        async def make() -> Commit:
+            record = hot.shared.record
+            other = hot.shared.branch(branch)
+            lines = [self._left_behind(), dataclasses.replace(other, name=self.branch)]
+            return Commit(story=record.id, rev=record.rev, touch=True, branches=lines)
+
+        async with hot.lock:
+            await hot.refresh()
+            if branch != self.branch:
+                await self._amend(make)
+                await hot.refresh()
+            return self.head
+
+    async def regenerate(
+        self, text: str, *, voice: str | None = None, mentions: Sequence[str] = (), when: str | None = None, id: str | None = None,
+        expected_version: str | None = None,
+    ) -> Turn:  # fmt: skip
         """Replaces the newest turn by another of the same speaker, heard by the same seats; the old one stays as a swipe."""
         rim.text(text)
         hot = self._hot
         async with hot.lock:
             await hot.refresh()
+            again = await self._told_before(id, text)
+            if again is not None:
+                return again
+            self._expect(expected_version)
             old, later = await self._newest()
             if old is None:
                 raise UnknownTurn("the story has no turn yet that could be told again")
             if old.kind not in SPOKEN:
                 raise InvalidInput(f"the newest turn is {old.kind!r}: only what was told can be told again")
             draft = Draft(
-                old.speaker, text, old.audience, old.location, old.kind, voice or old.voice or None, mentions, when or old.when,  # type: ignore[arg-type]
+                old.speaker, text, old.audience, old.location, old.kind, voice or old.voice or None, mentions, when or old.when, id,  # type: ignore[arg-type]
             )  # fmt: skip
             self._check(draft)
 
             async def make() -> Commit:
+                self._expect(expected_version)
                 branches = self._rewound(old.seq - 1)
                 kept = [entry for entry in later if old.id not in targets(entry.extra)]
                 if any(entry.kind == "edit" for entry in kept):  # an author's fold lasts until a source of it changes, and one has
@@ -215,10 +234,10 @@ class Story(Telling, Remembering):
 
     # -- the author's hand -----------------------------------------------------------------------------------------------
 
-    async def edit(self, turn: TurnRef, text: str) -> Turn:
+    async def edit(self, turn: TurnRef, text: str, *, expected_version: str | None = None) -> Turn:
         """Changes what a turn says, on this branch, for all who heard it; every fold made from it follows. A rewind undoes it."""
         rim.text(text)
-        target, _ = await self._author("edit", turn, text)
+        target, _ = await self._author("edit", turn, text, expected_version)
         return await self.turn(target.id)
 
     async def pin(self, turn: TurnRef) -> Turn:
@@ -251,7 +270,7 @@ class Story(Telling, Remembering):
             entry = (await hot.marks_at([Position(hot.path.branch, written.seq)]))[0]
             return (await marked(hot, None, entry))[1]
 
-    async def _author(self, kind: str, turn: TurnRef, text: str) -> tuple[Turn, Turn]:
+    async def _author(self, kind: str, turn: TurnRef, text: str, expected_version: str | None = None) -> tuple[Turn, Turn]:
         hot = self._hot
         async with hot.lock:
             await hot.refresh()
@@ -265,7 +284,7 @@ class Story(Telling, Remembering):
                 assert number is not None
                 return [self._event(kind, "", text, None, number, 1, extra)], {}
 
-            return target, (await self._write(make))[0]
+            return target, (await self._write(make, expected_version))[0]
 
     async def override(self, fold: str, text: str) -> Fold:
         """Puts your own text in the place of a fold, until one of its sources changes. A rewind undoes it."""
@@ -285,7 +304,7 @@ class Story(Telling, Remembering):
 
             event = (await self._write(make))[0]
             made = await self._node(rewritten_key(fold, event.id))
-            return as_fold(made, hot.path, made.sentences or ())
+            return as_fold(made, hot.sources())
 
     async def forget(self, turn: TurnRef) -> None:
         """Removes a turn for good: its text, edits, index entries and every summary made from it, on all branches. There is no undo."""

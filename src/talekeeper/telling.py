@@ -156,25 +156,40 @@ class Telling:
         if draft.marks:
             rim.marks(draft.marks)
         if draft.id is not None:
-            rim.name(draft.id, "id")
-            if looks_generated(draft.id):
-                raise InvalidInput(f"the id {draft.id!r} has the form of a generated one; choose another")
+            _check_id(draft.id)
+
+    def _expect(self, version: str | None) -> None:
+        """Raises `Conflict` where the story is not at the version that the caller saw."""
+        if version is not None and version != self.version:
+            raise Conflict(f"the story is at version {self.version}, not {version}: read again, then retry")
+
+    async def _told_before(self, id: str | None, text: str | None = None, kind: str = "", speaker: str = "") -> Turn | None:
+        """The turn that was told before under an id of the caller's, if it was; it must be the same as far as the caller says."""
+        if id is None:
+            return None
+        _check_id(id)
+        found = (await self._hot.read(ids=[id])).entries
+        return await self._same(found[0], text, kind, speaker) if found else None
+
+    async def _same(self, entry: Entry, text: str | None, kind: str, speaker: str) -> Turn:
+        """The turn under an id of the caller's; raises `DuplicateId` where it is another than the one that the caller means."""
+        hot = self._hot
+        if (kind and (entry.kind, entry.speaker) != (kind, speaker)) or entry.text not in (text or entry.text, ""):
+            raise DuplicateId(f"the id {entry.id!r} belongs to a different turn")
+        if not hot.path.has(entry.branch, entry.seq):
+            raise DuplicateId(f"the id {entry.id!r} belongs to a turn that is not on this branch: it was undone, or told elsewhere")
+        return (await hot.fetch_turns([entry.position]))[0]
 
     async def _known_ids(self, drafts: Sequence[Draft]) -> dict[str, Turn]:
         """Turns that were appended before under the drafts' own ids."""
         wanted = {draft.id: draft for draft in drafts if draft.id is not None}
         if len(wanted) < sum(draft.id is not None for draft in drafts):
             raise DuplicateId("two of the turns have the same id")
-        hot = self._hot
         known = {}
-        for entry in (await hot.read(ids=list(wanted))).entries:
+        for entry in (await self._hot.read(ids=list(wanted))).entries:
             assert entry.id is not None
             draft = wanted[entry.id]
-            if (entry.kind, entry.speaker) != (draft.kind, draft.speaker) or entry.text not in (draft.text, ""):
-                raise DuplicateId(f"the id {entry.id!r} belongs to a different turn")
-            if not hot.path.has(entry.branch, entry.seq):
-                raise DuplicateId(f"the id {entry.id!r} belongs to a turn that is not on this branch: it was undone, or told elsewhere")
-            known[entry.id] = (await hot.fetch_turns([entry.position]))[0]
+            known[entry.id] = await self._same(entry, draft.text, draft.kind, draft.speaker)
         if known and len(known) < len(drafts):
             raise DuplicateId("some of these turns were appended before, some were not: append the new ones alone")
         return known
@@ -186,8 +201,7 @@ class Telling:
         if expected_version is not None or not hot.ready:
             await hot.refresh()
         for attempt in range(tries):
-            if expected_version is not None and expected_version != self.version:
-                raise Conflict(f"the story is at version {self.version}, not {expected_version}: read again, then retry")
+            self._expect(expected_version)
             entries, channels = make()
             commit = Commit(story=shared.record.id, rev=shared.record.rev, entries=entries, channels=channels, touch=bool(channels))
             try:
@@ -337,18 +351,18 @@ class Telling:
 
     # -- who is where ----------------------------------------------------------------------------------------------------
 
-    async def enter(self, seat: str, location: str, *, text: str | None = None) -> Turn:
+    async def enter(self, seat: str, location: str, *, text: str | None = None, id: str | None = None) -> Turn:
         """Someone comes to a place; those who are there hear of it. Who comes from elsewhere is heard to leave first."""
         rim.known_seat(seat, self._hot.state.seats)
         rim.name(location, "location")
-        return await self._move(seat, location, text)
+        return await self._move(seat, location, text, id)
 
-    async def leave(self, seat: str, *, text: str | None = None) -> Turn:
+    async def leave(self, seat: str, *, text: str | None = None, id: str | None = None) -> Turn:
         """Someone goes, and hears nothing more until they enter again."""
         rim.known_seat(seat, self._hot.state.seats)
-        return await self._move(seat, None, text)
+        return await self._move(seat, None, text, id)
 
-    async def _move(self, seat: str, location: str | None, text: str | None) -> Turn:
+    async def _move(self, seat: str, location: str | None, text: str | None, id: str | None) -> Turn:
         hot = self._hot
         name = hot.state.seats[seat].label
         shown = rim.text(text) if text is not None else None
@@ -366,21 +380,28 @@ class Telling:
                 words = shown or f"{name} comes to {location}."
                 number = self._channel(state.audience(seat, there, location), channels)
                 entries.append(self._event("enter", seat, words, location, number, len(entries) + 1))
-            return entries, channels
+            return [*entries[:-1], entries[-1]._replace(id=id)], channels
 
         async with hot.lock:
-            return (await self._write(make))[-1]
+            return await self._once(id, "leave" if location is None else "enter", seat, make)
 
-    async def begin_session(self, title: str | None = None) -> Turn:
+    async def _once(self, id: str | None, kind: str, speaker: str, make: Callable[[], Made]) -> Turn:
+        """Writes what `make` says and returns the last turn of it; the one that is there, where it was told before. The lock is held."""
+        if id is not None:
+            await self._hot.refresh()
+        return await self._told_before(id, kind=kind, speaker=speaker) or (await self._write(make))[-1]
+
+    async def begin_session(self, title: str | None = None, *, id: str | None = None) -> Turn:
         """A new session of the same story: everyone hears of it, and memory goes on."""
         words = rim.text(title, "title") if title is not None else "A new session begins."
 
         def make() -> Made:
             channels: dict[int, tuple[str, ...]] = {}
-            return [self._event("session", "", words, None, self._channel(tuple(sorted(self._hot.state.seats)), channels), 1)], channels
+            everyone = self._channel(tuple(sorted(self._hot.state.seats)), channels)
+            return [self._event("session", "", words, None, everyone, 1)._replace(id=id)], channels
 
         async with self._hot.lock:
-            return (await self._write(make))[0]
+            return await self._once(id, "session", "", make)
 
     def _event(
         self, kind: str, speaker: str, text: str, location: str | None, channel: int, offset: int, extra: Mapping[str, Any] | None = None
@@ -400,3 +421,9 @@ class Telling:
 
 def _turns(written: Iterable[Turn]) -> list[Turn]:
     return [turn for turn in written if turn.kind != "mark"]
+
+
+def _check_id(id: str) -> None:
+    rim.name(id, "id")
+    if looks_generated(id):
+        raise InvalidInput(f"the id {id!r} has the form of a generated one; choose another")

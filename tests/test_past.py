@@ -1,0 +1,145 @@
+"""Looking back: `Story.at` shows what a rewind would show, and changes nothing. And what has stood in a fold's place."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.test_story import KEY, SMALL, TABLE, deed, tell
+
+import talekeeper as tk
+from talekeeper.replay import Past
+from talekeeper.testing.models import MoodyModel
+
+if TYPE_CHECKING:
+    from tests.conftest import OpenKeeper
+
+
+async def shown(story: tk.Story | Past) -> dict[str, Any]:
+    """Everything that can be read at some moment."""
+    found: dict[str, Any] = {"presence": story.presence(), "head": story.head, "log": await story.turns(), "pins": await story.pins()}
+    for seat in story.seats:
+        for budget in (150, 400, 4000):
+            found[f"{seat.id} {budget}"] = await story.context(seat.id, budget=budget, query="Mira hides the brass key")
+            found[f"{seat.id} {budget} folds"] = await story.folds(seat.id, budget=budget)
+        found[f"{seat.id} recall"] = await story.recall(seat.id, "mark7x ferryman", limit=20)
+        found[f"{seat.id} brief"] = await story.brief(seat.id)
+    return found
+
+
+@pytest.mark.parametrize("count", [3, 40, 600])
+async def test_at_an_earlier_turn_everything_is_as_it_was_then(keeper: tk.Keeper, count: int) -> None:
+    story = await keeper.story(KEY, seats=SMALL)
+    await tell(story, count)
+    await story.edit(2, "The ferryman never said a word of it.")
+    await story.pin(3)
+    await story.enter("rogue", "mill")
+    then, at = await shown(story), story.head
+    await tell(story, 30, first=1000)
+    await story.edit(1, "Nobody counts anything any more.")
+    await story.unpin(3)
+    now = await shown(story)
+    assert await shown(await story.at(at)) == then
+    assert await shown(story) == now
+    assert (await story.branches())[0].head == story.head
+    await story.rewind(at)
+    assert await shown(story) == then
+
+
+async def test_the_past_of_a_branch_goes_back_beyond_its_fork(keeper: tk.Keeper) -> None:
+    story = await keeper.story(KEY, seats=SMALL)
+    await tell(story, 20)
+    then = await shown(story)
+    await tell(story, 20, first=21)
+    other = await story.fork(at=30, name="what if")
+    await tell(other, 5, first=100)
+    await story.rewind(25)
+    await tell(story, 9, first=200)
+    assert await shown(await other.at(20)) == then
+    assert await shown(await story.at(20)) == then
+    assert (await (await story.at(0)).context("rogue")).text == ""
+
+
+async def test_model_texts_that_came_later_are_not_shown_earlier(open_keeper: OpenKeeper) -> None:
+    keeper = await open_keeper(summarizer=MoodyModel())
+    story = await keeper.story(KEY, seats=SMALL)
+    await tell(story, 60)
+    await story.settle()
+    then, at = await shown(story), story.head
+    await tell(story, 60, first=61)
+    await story.settle()
+    assert any(fold.made_by == "model" for fold in await story.folds("rogue"))
+    assert await shown(await story.at(at)) == then
+
+
+async def test_the_past_cannot_be_changed(keeper: tk.Keeper) -> None:
+    story = await keeper.story(KEY, seats=TABLE)
+    await tell(story, 3)
+    past = await story.at(2)
+    assert not hasattr(past, "append")
+    with pytest.raises(tk.UnknownTurn):
+        await past.turn(3)
+    with pytest.raises(tk.UnknownTurn):
+        await story.at(4)
+
+
+async def test_what_is_forgotten_is_gone_from_the_past_as_well(keeper: tk.Keeper) -> None:
+    story = await keeper.story(KEY, seats=SMALL)
+    await tell(story, 50)
+    past = await story.at(40)
+    await story.forget(7)
+    for one in (past, await story.at(40)):
+        assert "mark7x" not in (await one.context("rogue", budget=4000)).text
+        assert await one.recall("rogue", "mark7x") == []
+
+
+async def test_the_history_of_a_fold_tells_who_wrote_it_when(open_keeper: OpenKeeper) -> None:
+    keeper = await open_keeper(summarizer=MoodyModel())
+    story = await keeper.story(KEY, seats=SMALL)
+    await tell(story, 60)
+    await story.settle()
+    (fold, *_) = [fold for fold in await story.folds("rogue") if fold.made_by == "model"]
+    assert [one.made_by for one in await story.history(fold.id)] == ["extractive", "model"]
+    first = await story.override(fold.id, "It rained, and Voss counted his coins.")
+    second = await story.override(first.id, "It rained.")
+    told = await story.history(second.id)
+    assert [one.made_by for one in told] == ["extractive", "model", "author", "author"]
+    assert [one.text for one in told[2:]] == ["It rained, and Voss counted his coins.", "It rained."]
+    assert told[1] == fold
+    assert await story.history(first.id) == told[:3]
+
+
+async def test_a_seat_knows_the_folds_of_its_own_memory_alone(keeper: tk.Keeper) -> None:
+    story = await keeper.story(KEY, seats=SMALL)
+    for number in range(1, 40):
+        await story.append("dm", deed(number), heard_by=["rogue"] if number % 20 < 10 else ["bard"])
+    mine, theirs = await story.folds("rogue"), await story.folds("bard")
+    for fold in mine:
+        assert await story.fold(fold.id, seat="rogue") == fold
+        for reader in (story.fold, story.history):
+            with pytest.raises(tk.UnknownFold):
+                await reader(fold.id, seat="bard")
+    assert theirs
+
+
+async def test_a_fold_is_shown_to_a_seat_as_in_its_contexts_whatever_others_had_made(open_keeper: OpenKeeper) -> None:
+    keeper = await open_keeper(summarizer=MoodyModel())
+    story = await keeper.story(KEY, seats=[tk.Seat("dm", role="dm", token_limit=400), tk.Seat("rogue", token_limit=9000)])
+    await tell(story, 60)
+    await story.settle()
+    (fold, *_) = await story.folds("dm")
+    assert fold.made_by == "model"
+    assert (await story.fold(fold.id, seat="rogue")).made_by == "extractive"
+    assert {one.made_by for one in await story.folds("rogue", budget=400)} == {"extractive"}
+
+
+async def test_pins_lists_the_pinned_turns(keeper: tk.Keeper) -> None:
+    story = await keeper.story(KEY, seats=TABLE)
+    turns = await tell(story, 4)
+    await story.pin(turns[2])
+    await story.pin(turns[0])
+    await story.edit(turns[0], "It was otherwise.")
+    assert [(turn.id, turn.text) for turn in await story.pins()] == [(turns[0].id, "It was otherwise."), (turns[2].id, turns[2].text)]
+    await story.unpin(turns[0])
+    await story.forget(turns[2])
+    assert await story.pins() == []
