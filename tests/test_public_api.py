@@ -44,6 +44,7 @@ PUBLIC = [
     "ModelUnavailable",
     "Note",
     "Part",
+    "Recap",
     "Recipe",
     "Recollection",
     "RetryPolicy",
@@ -80,8 +81,8 @@ PUBLIC = [
 STORY = {
     "adopt", "append", "append_many", "at", "branch", "branches", "begin_session", "brief", "context", "edit", "enter", "fold", "folds",
     "forget", "fork", "gather", "head", "health", "history", "key", "leave", "mark", "marks", "note", "override", "pin", "pins", "presence",
-    "recall", "regenerate", "reveal", "rewind", "seats", "settle", "topics",
-    "sources", "stats", "swipes", "switch", "turn", "turns", "unpin", "version",
+    "recall", "recap", "regenerate", "reveal", "rewind", "seats", "settle", "topics",
+    "sources", "stats", "swipes", "switch", "turn", "turns", "unpin", "version", "watch",
 }  # fmt: skip
 
 

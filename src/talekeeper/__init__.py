@@ -56,6 +56,7 @@ if TYPE_CHECKING:
         Mark,
         Marked,
         MemoryKey,
+        Recap,
         Recollection,
         Seat,
         Sentence,
@@ -79,8 +80,8 @@ _HOMES = {
     "UnknownStory UnknownTurn WrongStore WrongType",
     "folding": "RetryPolicy",
     "keeper": "Keeper open",
-    "model": "Block BranchInfo Context Fold Health HealthState Item LeftOut Mark Marked MemoryKey Recollection Seat Sentence Stats Turn "
-    "to_json",
+    "model": "Block BranchInfo Context Fold Health HealthState Item LeftOut Mark Marked MemoryKey Recap Recollection Seat Sentence Stats "
+    "Turn to_json",
     "ports": "ChatModel Message Store TokenCounter",
     "story": "Story",
     "recipe": "Note Part Recipe",
@@ -119,6 +120,7 @@ __all__ = [
     "ModelUnavailable",
     "Note",
     "Part",
+    "Recap",
     "Recipe",
     "Recollection",
     "RetryPolicy",

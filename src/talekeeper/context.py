@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 from talekeeper.budget import choose, clip_item
 from talekeeper.folds import Node, Path, Ref, extract, leaves_after, make_leaf, roots_until, unpack_sentences, visible_text
-from talekeeper.model import Block, Context, Fold, Item, LeftOut, Seat, Sentence, Turn
+from talekeeper.model import Block, Context, Fold, Item, LeftOut, Recap, Seat, Sentence, Turn
 from talekeeper.ports import TextRecord
 from talekeeper.recipe import DEFAULT_RECIPE, Note, Part, Recipe
 from talekeeper.rendering import defuse, label, line
@@ -273,14 +273,23 @@ class _Chunks:
 
 def _newest_chunks(wish: Wish, heard: int, step: Step, sources: Sources) -> _Chunks:
     """Enough of the newest chunks to find the cut in, and everything behind it."""
+
+    def enough(chunks: _Chunks, tokens: int) -> bool:
+        return tokens >= heard - step.behind and _reaches_back(chunks.refs(), heard, step, wish.seat.keep)
+
+    return _chunks_until(wish.view, enough, sources)
+
+
+def _chunks_until(view: str, enough: Callable[[_Chunks, int], bool], sources: Sources) -> _Chunks:
+    """The newest chunks of a view, from the open ones back until there are enough of them, by themselves and by their tokens."""
     state = sources.state
-    chunks = _Chunks([_Part(one.track, one.channel, None, list(one.refs)) for one in state.open_for(wish.view)])
+    chunks = _Chunks([_Part(one.track, one.channel, None, list(one.refs)) for one in state.open_for(view)])
     total = sum(ref.tokens for part in chunks.parts for ref in part.refs)
-    roots = [tree.roots() for tree in state.views[wish.view].trees]
+    roots = [tree.roots() for tree in state.views[view].trees]
     leaves = heapq.merge(*(_by_closing(roots[track], track, sources) for track in (STORY, CANON)), key=lambda row: row[0])
     for closed, track, leaf in leaves:
         chunks.horizon = -closed
-        if total >= heard - step.behind and _reaches_back(chunks.refs(), heard, step, wish.seat.keep):
+        if enough(chunks, total):
             return chunks
         chunks.parts.append(_Part(track, leaf.channel, leaf.closed, leaf.refs))
         total += leaf.tokens
@@ -390,6 +399,30 @@ def _raw_notes(view: str, chunks: _Chunks, cut: int, room: int, sources: Sources
     return [item for item in items if item.text] if sum(item.tokens for item in items) <= room else None
 
 
+# -- a view in two -----------------------------------------------------------------------------------------------------
+
+
+def make_recap(seat: Seat, keep: int, since: int | None, room: int, sources: Sources) -> Recap:
+    """The newest turns of a seat, from the entry `since` on at the least, and folds over everything before them. Raises `Missing`."""
+
+    def enough(chunks: _Chunks, _: int) -> bool:
+        if sum(len(part.refs) for part in chunks.parts) <= keep:
+            return False
+        refs = chunks.refs()
+        return len(refs) > keep and (since is None or refs[0].seq <= since)
+
+    chunks = _chunks_until(seat.id, enough, sources)
+    refs = chunks.refs()
+    newest = max(0, len(refs) - keep)
+    start = newest if since is None else min(newest, sum(ref.seq < since for ref in refs))
+    cut = refs[start - 1].seq if start else chunks.horizon
+    sources = replace(sources, modelled=cache(partial(own_cut, seat, seat.id, sources)))
+    nodes = [node for track in (CANON, STORY) for node in _folds_until(seat.id, track, chunks, cut, sources)] if cut else []
+    items = fit(sorted(nodes, key=lambda node: node.first), room, sources, over_models=False)
+    turns = [line.turn for line in sources.lines_of(refs[start:])]
+    return Recap(seat=seat.id, items=tuple(item for item in items if item.text), turns=tuple(turns), waiting=newest - start)
+
+
 # -- folds into a room -------------------------------------------------------------------------------------------------
 
 
@@ -413,14 +446,16 @@ def _paragraph(node: Node, sources: Sources) -> Item:
     )  # fmt: skip
 
 
-def fit(nodes: Sequence[Node], room: int, sources: Sources) -> list[Item]:
-    """The folds as items that fit the room together: the newest refined while there is room, the oldest condensed where there is none."""
+def fit(nodes: Sequence[Node], room: int, sources: Sources, *, over_models: bool = True) -> list[Item]:
+    """The folds as items that fit the room together: the newest refined while there is room, the oldest condensed where there is none.
+
+    `over_models`: turns may be shown in the place of what a model wrote, too."""
     items = [fold_item(node, sources) for node in nodes]
     spare = room - sum(item.tokens for item in items)
-    return _refine(nodes, items, spare, sources) if spare >= 0 else _condense(nodes, items, room, sources)
+    return _refine(nodes, items, spare, sources, over_models) if spare >= 0 else _condense(nodes, items, room, sources)
 
 
-def _refine(nodes: Sequence[Node], items: Sequence[Item], spare: int, sources: Sources) -> list[Item]:
+def _refine(nodes: Sequence[Node], items: Sequence[Item], spare: int, sources: Sources, over_models: bool) -> list[Item]:
     """Smaller folds in the place of larger ones, then turns in the place of folds, the newest first, while there is room."""
     todo = list(zip(nodes, items, strict=True))
     fine: list[tuple[Node, Item]] = []
@@ -436,14 +471,17 @@ def _refine(nodes: Sequence[Node], items: Sequence[Item], spare: int, sources: S
             todo += finer
         else:
             fine.append((node, item))
-    return _unfold(fine, spare, sources)
+    return _unfold(fine, spare, sources, over_models)
 
 
-def _unfold(folds: Sequence[tuple[Node, Item]], spare: int, sources: Sources) -> list[Item]:
+def _unfold(folds: Sequence[tuple[Node, Item]], spare: int, sources: Sources, over_models: bool) -> list[Item]:
     """The folds in order; the newest of them as the turns they stand for, while there is room. Given newest first."""
     placed: list[tuple[int, Item]] = []
     full = False
     for node, item in folds:
+        if not over_models and sources.text_of(node) is not None:
+            placed.append((node.first, item))
+            continue
         full = full or node.level > 0 or node.author or node.tokens > spare + item.tokens
         if not full:
             lines = sources.lines_of(node.refs)

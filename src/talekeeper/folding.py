@@ -213,10 +213,12 @@ class Folder:
                     await hot.refresh()
                     continue
                 hot.add_text(node, text, rev)
+                self._tell(self.health)
                 return
 
     async def _report(self, health: Health, spent: list[Spending] | None = None) -> None:
         before, self.health = self.health, health
+        self._tell(before)
         if before.state is not health.state:
             log.info("health", extra={"story": self.hot.shared.key.composite(), "state": health.state.value, "reason": health.reason})
         hot = self.hot
@@ -228,6 +230,14 @@ class Folder:
             await hot.shared.store.write(commit)
         except TalekeeperError:
             log.warning("health not stored", extra={"story": hot.shared.key.composite()})
+
+    def _tell(self, before: Health) -> None:
+        """Something has changed for those who watch: a fold has come in, or the model's health is another."""
+        for watcher in list(self.hot.watchers):
+            try:
+                watcher(before, self.health)
+            except Exception:  # whoever watches must not stop the work
+                log.exception("watcher failed", extra={"story": self.hot.shared.key.composite()})
 
 
 def _sum(spent: list[Spending]) -> Spending | None:

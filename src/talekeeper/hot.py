@@ -21,7 +21,7 @@ from talekeeper import recall
 from talekeeper.context import Line, Plan, Sources
 from talekeeper.errors import Conflict, StoreCorrupt, UnknownBranch, UnknownStory
 from talekeeper.folds import Missing, Node, Path, Ref, extract
-from talekeeper.model import AUTHOR_KINDS, MemoryKey, Seat, Turn
+from talekeeper.model import AUTHOR_KINDS, Health, MemoryKey, Seat, Turn
 from talekeeper.ports import (
     Branch,
     Commit,
@@ -163,6 +163,7 @@ class Hot:
         self._generation = -1
         self._numbers: dict[tuple[str, ...], int] = {}
         self.head = 0
+        self.watchers: list[Callable[[Health, Health], None]] = []
         self.channel_for: dict[tuple[Any, ...], int] = {}  # who hears what is said how and where, until someone moves
 
     @property

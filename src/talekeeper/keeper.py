@@ -166,10 +166,14 @@ class Keeper:
     # -- what stories ask of their keeper ----------------------------------------------------------------------------------
 
     def _folder(self, hot: Hot) -> Folder:
-        entry = self._stories.get(hot.shared.key)
-        if entry is not None and hot.name in entry[1] and entry[1][hot.name][0] is hot:
-            return entry[1][hot.name][1]
-        return Folder(hot, self._janitor, self._retry, self._slots)
+        shared, hots = self._stories.setdefault(hot.shared.key, (hot.shared, {}))  # put away while someone holds it: taken back
+        known, folder = hots.get(hot.name, (None, None))
+        if folder is not None and known is hot:
+            return folder
+        folder = Folder(hot, self._janitor, self._retry, self._slots)
+        if known is None and shared is hot.shared:
+            hots[hot.name] = (hot, folder)
+        return folder
 
     def _branches_of(self, key: MemoryKey) -> list[Hot]:
         """The branches of a story that are in memory."""

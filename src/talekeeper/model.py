@@ -205,6 +205,28 @@ class Context:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Recap:
+    """A view in two: the newest turns as they are, and folds over everything before them.
+
+    `waiting`: how many of these turns, from the oldest on, are only here because their fold waits for a model."""
+
+    seat: str
+    items: tuple[Item, ...]
+    turns: tuple[Turn, ...]
+    waiting: int = 0
+
+    @property
+    def text(self) -> str:
+        """The folds, one per line."""
+        return "".join(item.text for item in self.items)
+
+    @property
+    def tokens(self) -> int:
+        """What the folds take."""
+        return sum(item.tokens for item in self.items)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Recollection:
     """A turn that answers a query, with its score among what the seat heard."""
 

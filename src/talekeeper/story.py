@@ -13,11 +13,11 @@ from typing import Any
 
 from talekeeper import recall as ranking
 from talekeeper import rim
-from talekeeper.context import as_fold
+from talekeeper.context import as_fold, make_recap
 from talekeeper.errors import Conflict, InvalidInput, UnknownFold, UnknownTurn
 from talekeeper.folds import Node, Ref, extract, rewritten_key
 from talekeeper.marking import marked
-from talekeeper.model import AUTHOR_KINDS, BranchInfo, Fold, Health, HealthState, Mark, Marked, Stats, Turn
+from talekeeper.model import AUTHOR_KINDS, BranchInfo, Fold, Health, HealthState, Mark, Marked, Recap, Stats, Turn
 from talekeeper.ports import Branch, Commit, Entry, Erase, FoldRecord, Position, Span, targets
 from talekeeper.remembering import Remembering, TurnRef
 from talekeeper.replay import Past, look_back
@@ -376,6 +376,27 @@ class Story(Telling, Remembering):
         edited = self._hot.shared.names.position(ref.revision) if ref.revision else None
         return edited or ref.position
 
+    async def recap(self, seat: str, *, keep: int | None = None, budget: int = 1000, pending: bool = False) -> Recap:
+        """The newest `keep` turns that the seat heard (by default as many as it keeps), as they are, and everything before them as folds
+        in at most `budget` tokens.
+
+        `pending`: turns whose fold still waits for a model stay as they are as well."""
+        hot = self._hot
+        rim.known_seat(seat, hot.state.seats)
+        rim.whole(budget, "budget")
+        await hot.refresh()
+        who = hot.state.seats[seat]
+        count = who.keep if keep is None else rim.whole(keep, "keep")
+        since = await self._first_waiting() if pending else None
+        return await hot.supply(lambda: make_recap(who, count, since, budget, hot.sources()))
+
+    async def _first_waiting(self) -> int | None:
+        """The first turn whose fold a model is about to make. One that was given up for now is not waited for."""
+        folder = self._keeper._folder(self._hot)
+        if folder.health.state not in (HealthState.HEALTHY, HealthState.RETRY):
+            return None
+        return min((node.first for node in await folder.pending() if node.level == 0), default=None)
+
     # -- upkeep ----------------------------------------------------------------------------------------------------------
 
     async def settle(self) -> None:
@@ -385,6 +406,13 @@ class Story(Telling, Remembering):
         await self._keeper._folder(hot).settle()
         if hot.overdue or hot.saving.locked():
             await hot.checkpoint()
+
+    def watch(self, watcher: Callable[[Health, Health], None]) -> Callable[[], None]:
+        """Calls the watcher, with the health before and after, when a model's fold has come in and when health changes, until what
+        this returns is called."""
+        watchers = self._hot.watchers
+        watchers.append(watcher)
+        return lambda: watchers.remove(watcher) if watcher in watchers else None
 
     async def health(self) -> Health:
         """How the summarizer of this story is doing, and how many folds wait for it."""
