@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from talekeeper.model import Sentence, Turn
-from talekeeper.summarize.extractive import condense, merge, split_sentences
+from talekeeper.summarize.extractive import condense, merge
 from talekeeper.summarize.names import find_names, find_numbers
+from talekeeper.summarize.speech import split_sentences
 from talekeeper.tokens import estimate_tokens
 
 

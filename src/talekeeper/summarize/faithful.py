@@ -12,25 +12,10 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
-from talekeeper.summarize.extractive import split_sentences, tells
-from talekeeper.summarize.names import (
-    CJK,
-    MARK,
-    PERSON,
-    STOP,
-    Pattern,
-    Term,
-    Word,
-    find_numbers,
-    is_cjk,
-    known_terms,
-    language,
-    languages,
-    marks_of,
-    read,
-    study,
-    terms_in,
-)
+from talekeeper.summarize.extractive import tells
+from talekeeper.summarize.names import Term, find_numbers, known_terms, marks_of, study, terms_in
+from talekeeper.summarize.speech import split_sentences
+from talekeeper.summarize.words import CJK, MARK, PERSON, STOP, Pattern, Word, is_cjk, language, languages, read
 from talekeeper.tokens import estimate_tokens
 
 SHARE = 0.3

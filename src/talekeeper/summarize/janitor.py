@@ -16,7 +16,7 @@ from importlib import resources
 from talekeeper.errors import SummaryFailed
 from talekeeper.model import Sentence
 from talekeeper.ports import ChatModel, Message, Spending
-from talekeeper.summarize import extractive, faithful
+from talekeeper.summarize import faithful, speech
 from talekeeper.tokens import estimate_tokens
 
 PROMPT = resources.files("talekeeper.summarize").joinpath("janitor.md").read_text("utf-8")
@@ -113,7 +113,7 @@ def cite(answer: str, pieces: Sequence[Piece]) -> tuple[Sentence, ...]:
         start = match.end()
         numbers = _numbers(match.group(1))
         valid = bool(numbers) and all(1 <= number <= len(pieces) for number in numbers)
-        *uncited, cited = extractive.split_sentences(text) or [""]
+        *uncited, cited = speech.split_sentences(text) or [""]
         sentences += [_estimate(sentence, pieces) for sentence in uncited]
         if cited:
             sources = tuple(dict.fromkeys(source for number in numbers for source in pieces[number - 1].sources)) if valid else ()
@@ -121,7 +121,7 @@ def cite(answer: str, pieces: Sequence[Piece]) -> tuple[Sentence, ...]:
         elif valid and sentences and not sentences[-1].estimated:
             more = (source for number in numbers for source in pieces[number - 1].sources)
             sentences[-1] = Sentence(sentences[-1].text, tuple(dict.fromkeys([*sentences[-1].sources, *more])))
-    sentences += [_estimate(sentence, pieces) for sentence in extractive.split_sentences(answer[start:].strip())]
+    sentences += [_estimate(sentence, pieces) for sentence in speech.split_sentences(answer[start:].strip())]
     return tuple(sentence for sentence in sentences if sentence.text.strip(" ."))
 
 

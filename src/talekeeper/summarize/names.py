@@ -1,8 +1,4 @@
-"""What a text is about, without a model: its language, its names and numbers, and the cue words of `words.txt`.
-
-A text is read piece by piece, cut at blanks. Each piece is looked up once, and the answer is kept (words come back all
-the time, and a story's folds must be cheap). The marks of a `Word` are bits: the groups of `words.txt`, and how the word
-stands in its text. Chinese and Japanese have no blanks: there the groups are looked for anywhere in the text.
+"""What a sentence is about, without a model: its names, its numbers, and the known things in it.
 
 Capitals tell names in English, French, Spanish and Russian, but not at the start of a sentence, where something else must
 speak for a name. German has capitals on all nouns: there a name needs a title, an apposition or a place without an article.
@@ -11,68 +7,42 @@ speak for a name. German has capitals on all nouns: there a name needs a title, 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cache, lru_cache, reduce
 from operator import or_
-from pathlib import Path
 from typing import NamedTuple
 
-
-class Pattern:
-    """A regular expression that is compiled when it is first used: some take longer than the rest of the import."""
-
-    search: Callable[..., re.Match[str] | None]
-    match: Callable[..., re.Match[str] | None]
-    fullmatch: Callable[..., re.Match[str] | None]
-    finditer: Callable[..., Iterator[re.Match[str]]]
-    findall: Callable[[str], list[str]]
-    split: Callable[[str], list[str]]
-    sub: Callable[[str, str], str]
-
-    def __init__(self, pattern: str, flags: int = 0) -> None:
-        self._pattern, self._flags = pattern, flags
-
-    def __getattr__(self, method: str) -> object:
-        compiled = re.compile(self._pattern, self._flags)
-        for name in ("search", "match", "fullmatch", "finditer", "findall", "split", "sub"):
-            setattr(self, name, getattr(compiled, name))
-        return getattr(compiled, method)
-
-
-CUES = ("promise", "threat", "death", "gain", "decide", "reveal", "quest", "outcome", "travel")
-ABOUT = ("money", "thing", "person", "place", "time", "number")
-SPEECH = ("say", "first", "second", "pronoun")
-NOISE = ("roll", "table", "chatter", "stop", "starter")
-FORMS = ("nameable", "content", "opens", "breaks", "ends", "owns")
-MARK = {name: 1 << bit for bit, name in enumerate(CUES + ABOUT + SPEECH + NOISE + FORMS)}  # 30 bits at most are quick in Python
-MARK |= {"betray": MARK["threat"], "dice": MARK["table"], "neutral": 0}
-
-NAMEABLE, CONTENT, OPENS, BREAKS, ENDS, OWNS = (MARK[name] for name in FORMS)
-MONEY, THING, PERSON, PLACE, TIME, NUMBER = (MARK[name] for name in ABOUT)
-SAY, STOP = MARK["say"], MARK["stop"]
-SMALL = STOP | MARK["first"] | MARK["second"] | MARK["pronoun"]
-IDLE = SMALL | MARK["chatter"] | MARK["starter"]
-_LISTED = (1 << len(CUES + ABOUT + SPEECH + NOISE)) - 1
-_COMMON = _LISTED & ~SAY
-_CUE_MARKS = (1 << len(CUES)) - 1 | SAY
-_NOT_ALONE = PERSON | TIME | NUMBER | MARK["chatter"]
-
-_EDGES = " \t\r\n.,;:!?…\"'“”„‘’‚‹›«»()[]{}<>*_~`—–-¡¿#|/\\=+&。、！？，；：（）「」『』·•"
-_BREAK = Pattern(r"[^\w'’]$")
-_END = Pattern(r"[.!?…:][\"'”’»)\]*_]*$")
-_OPEN = Pattern(r"^[\"'“„‘‚«(\[*_¿¡「『—–-]")
-_ELISION = Pattern(r"^(?:[ldjmtsnc]|qu|jusqu|lorsqu|puisqu)['’](?=\w)", re.I)
-_CYRILLIC = Pattern(r"[а-яё]", re.I)
-_CYRILLIC_ENDING = Pattern(
-    r"(?:иями|ями|ами|ого|его|ому|ему|ыми|ими|ов|ев|ом|ем|ой|ей|ою|ею|ах|ях|ам|ям|ым|им|ых|их|ую|юю|ая|яя|а|я|у|ю|е|ы|и|о|ь|й)$"
+from talekeeper.summarize.words import (
+    BREAKS,
+    CJK,
+    COMMON,
+    CUE_MARKS,
+    ELISION,
+    ENDS,
+    LISTED,
+    MARK,
+    MONEY,
+    NAMEABLE,
+    NOT_ALONE,
+    NUMBER,
+    OPENS,
+    OWNS,
+    PERSON,
+    PLACE,
+    STOP,
+    THING,
+    TIME,
+    Pattern,
+    Word,
+    is_cjk,
+    language,
+    listed,
+    normalise,
+    phrases_in,
+    read,
+    read_cjk,
 )
-_KANA = Pattern(r"[\u3041-\u30fa]")
-_HAN = Pattern(r"[\u3400-\u9fff\uf900-\ufaff\u3005]")
-CJK = Pattern(r"[\u3005\u3041-\u30ff\u3400-\u9fff\uf900-\ufaff]")
-_LATIN = ("en", "de", "fr", "es")
-_LETTERS = {"de": frozenset("äöüß"), "fr": frozenset("àâçèêëîïôœùû"), "es": frozenset("ñ¿¡íóúá")}
-_TELLING_LETTERS = Pattern(r"[äöüßàâçèêëîïôœùûñ¿¡íóúá]")
+
 _LINKS = frozenset({("of", "the"), ("de", "la"), ("de", "los"), ("de", "las"), ("de", "l"), ("von", "der"), ("von", "den"), ("van", "der")})
 _NOT_A_NAME = Pattern(r"(?:ing|ly|ness|ment|tion|less|ful)$")
 _VERB_AFTER = {
@@ -83,177 +53,6 @@ _VERB_AFTER = {
     "de": Pattern(r"(?:t|te|ten|ß|ief|am|ab|ah|at|ar|und)$"),
 }  # fmt: skip
 _GERMAN_NOUN = Pattern(r"(?:ung|heit|keit|schaft|nis|tion|tum|chen|lein|ling|ung|ungen|heiten|stück|stücke|stücken|ien|ern|eln)$")
-
-
-@dataclass(frozen=True, slots=True)
-class Word:
-    """A piece of text: its marks, its form for comparing, itself without signs around it, and 1 if it tells, -1 if it chatters."""
-
-    marks: int
-    norm: str
-    plain: str
-    detail: int = 0
-
-
-@cache
-def _lines() -> list[tuple[str, str, list[str]]]:
-    lines = Path(__file__).with_name("words.txt").read_text(encoding="utf-8").splitlines()
-    return [(group, lang, words) for group, lang, *words in (line.split() for line in lines if line and line[0] != "#")]
-
-
-@cache
-def listed(group: str) -> frozenset[str]:
-    """The words of a group in all languages."""
-    return frozenset(word.replace("_", " ") for name, _, words in _lines() if name == group for word in words)
-
-
-@cache
-def _lexicon(lang: str) -> tuple[dict[str, int], dict[str, int]]:
-    """Whole words and beginnings of words of a language, each with the marks of its groups."""
-    whole: dict[str, int] = {}
-    begin: dict[str, int] = {}
-    for group, tongue, words in _lines():
-        if tongue == lang and group in MARK:
-            for word in words:
-                into, key = (begin, word[:-1]) if word.endswith("*") else (whole, word)
-                into[key] = into.get(key, 0) | MARK[group]
-    return whole, begin
-
-
-@cache
-def _phrases(lang: str) -> tuple[tuple[str, int], ...]:
-    """What is looked for across blanks, with the marks of its groups."""
-    return tuple((word.replace("_", " "), marks) for word, marks in _lexicon(lang)[0].items() if "_" in word)
-
-
-def normalise(piece: str) -> str:
-    """A word for comparing: lower case, no marks around it, no English possessive, no Russian ending."""
-    norm = piece.strip(_EDGES).lower().replace("’", "'").replace("ё", "е")
-    if norm.endswith("'s"):
-        norm = norm[:-2]
-    return _CYRILLIC_ENDING.sub("", norm) if len(norm) > 3 and _CYRILLIC.match(norm) else norm
-
-
-def _groups_of(word: str, lang: str) -> int:
-    whole, begin = _lexicon(lang)
-    marks = whole.get(word, 0)
-    for end in range(min(len(word), 24), 1, -1):
-        marks |= begin.get(word[:end], 0)
-    if not marks and "-" in word:
-        marks = whole.get(word.partition("-")[0], 0) & NUMBER
-    return marks
-
-
-def _look(piece: str, lang: str) -> Word:
-    bare = piece.strip(_EDGES)
-    marks = 0
-    whole = bare
-    if lang == "fr" and (elided := _ELISION.match(bare)):
-        marks = _groups_of(elided[0].lower()[:-1], lang) & ~STOP
-        bare = bare[elided.end() :]
-    full = bare.lower().replace("’", "'").replace("ё", "е")
-    marks |= _groups_of(full, lang)
-    if full.endswith("'s"):
-        bare = whole = bare[:-2]
-        marks = marks or _groups_of(full[:-2], lang)
-        marks |= OWNS
-    if bare[:1].isupper() and not marks & (SMALL | MARK["dice"]) and not (len(bare) > 1 and bare.isupper()):
-        marks |= NAMEABLE
-    if bare[:1].isdigit():
-        marks |= NUMBER
-    if bare and not marks & IDLE:
-        marks |= CONTENT
-    if _OPEN.search(piece):
-        marks |= OPENS
-    if _BREAK.search(piece) and not (full in listed("abbreviation") or (len(bare) == 1 and bare.isupper() and piece.endswith("."))):
-        marks |= BREAKS | (ENDS if _END.search(piece) else 0)
-    return Word(marks, normalise(bare), whole, 1 if marks & CONTENT else -1 if marks & MARK["chatter"] and not marks & SMALL else 0)
-
-
-class _Reader(dict[str, Word]):
-    """The pieces of a language that were looked up. Bounded: long pieces are not kept, and a full table starts afresh."""
-
-    def __init__(self, lang: str) -> None:
-        self.lang = lang
-
-    def __missing__(self, piece: str) -> Word:
-        word = _look(piece, self.lang)
-        if len(piece) <= 40:
-            if len(self) >= 10_000:
-                self.clear()
-            self[piece] = word
-        return word
-
-
-@cache
-def _reader(lang: str) -> Callable[[str], Word]:
-    return _Reader(lang).__getitem__
-
-
-def read(text: str, lang: str) -> list[Word]:
-    """The words of a text of a language with blanks, marked."""
-    if not text.isascii() and ("—" in text or "–" in text):
-        text = text.replace("—", " — ").replace("–", " – ")
-    return list(map(_reader(lang), text.split()))
-
-
-@cache
-def _cjk_groups(lang: str) -> tuple[re.Pattern[str], dict[str, int]]:
-    whole = _lexicon(lang)[0]
-    return re.compile("|".join(re.escape(word) for word in sorted(whole, key=lambda word: (-len(word), word)))), whole
-
-
-def read_cjk(text: str, lang: str) -> list[Word]:
-    """The listed words in a Chinese or Japanese text, marked; the rest of the text is passed over."""
-    pattern, marks = _cjk_groups(lang)
-    return [Word(marks[word], word, word) for word in pattern.findall(text.lower())]
-
-
-def phrases_in(text: str, lang: str) -> list[tuple[str, int]]:
-    """The phrases in a text, each with the marks of its groups."""
-    return [(phrase, marks) for phrase, marks in _phrases(lang) if phrase in text]
-
-
-@cache
-def _voters() -> tuple[frozenset[str], list[tuple[str, frozenset[str], frozenset[str]]]]:
-    """All small words; and per language its own, and those that no other has."""
-    small = {lang: frozenset(word for word, marks in _lexicon(lang)[0].items() if marks & SMALL) for lang in _LATIN}
-    own = {lang: small[lang].difference(*(small[other] for other in _LATIN if other != lang)) for lang in _LATIN}
-    return frozenset().union(*small.values()), [(lang, small[lang], own[lang]) for lang in _LATIN]
-
-
-def language(text: str, default: str = "en") -> str:
-    """The language of a text by its letters and small words; `default` where they do not say."""
-    letters = ""
-    if not text.isascii():
-        han = len(_HAN.findall(text))
-        kana = len(_KANA.findall(text))
-        if (han + kana) * 5 > len(text):
-            return "ja" if kana or default == "ja" else "zh"
-        if len(_CYRILLIC.findall(text)) * 3 > len(text):
-            return "ru"
-        letters = "".join(_TELLING_LETTERS.findall(text.lower()))
-    small, voters = _voters()
-    found = small.intersection(text.lower().replace("’", "'").replace("'", "' ").split())
-    votes = [len(words & found) + len(own & found) + _hints(letters, lang) for lang, words, own in voters]
-    most = max(votes)
-    best = [lang for lang, vote in zip(_LATIN, votes, strict=True) if vote == most]
-    return default if not most or default in best else best[0]
-
-
-def _hints(letters: str, lang: str) -> int:
-    """What the letters with marks say for a language that uses them."""
-    return 2 if letters and not _LETTERS.get(lang, frozenset()).isdisjoint(letters) else 0
-
-
-def languages(texts: Sequence[str]) -> list[str]:
-    """The language of each text: that of all of them together, unless its letters may be those of another."""
-    common = language("\n".join([text[:200] for text in texts])[:1200])
-    return [common if text.isascii() and common in _LATIN else language(text, common) for text in texts]
-
-
-def is_cjk(lang: str) -> bool:
-    return lang in ("zh", "ja")
 
 
 # --- known terms -----------------------------------------------------------------------------------------------------
@@ -343,7 +142,7 @@ def _strip_start(words: Sequence[Word], run: list[int], lang: str) -> list[int]:
     word = words[run[0]]
     if not _opens_sentence(words, run[0]):
         return run
-    if word.marks & _LISTED:
+    if word.marks & LISTED:
         return run if len(run) > 1 and word.marks & (PERSON | PLACE | THING) else run[1:]
     if lang == "en" and _NOT_A_NAME.search(word.norm):
         return run[1:]
@@ -361,7 +160,7 @@ def _is_name(words: Sequence[Word], run: list[int], lang: str, sure: Collection[
     if len(run) > 1:
         return True
     if not _opens_sentence(words, run[0]):
-        return not word.marks & _NOT_ALONE
+        return not word.marks & NOT_ALONE
     if word.marks & OWNS or (word.marks & BREAKS and not word.marks & ENDS):
         return True
     after = words[run[0] + 1] if run[0] + 1 < len(words) else None
@@ -369,13 +168,13 @@ def _is_name(words: Sequence[Word], run: list[int], lang: str, sure: Collection[
         return False
     if lang != "en" and after.marks & STOP:
         return after.norm in listed("copula")
-    return bool(after.marks & _CUE_MARKS or after.norm in listed("past") or _VERB_AFTER[lang].search(after.plain.lower()))
+    return bool(after.marks & CUE_MARKS or after.norm in listed("past") or _VERB_AFTER[lang].search(after.plain.lower()))
 
 
 def _is_german_name(words: Sequence[Word], run: list[int]) -> bool:
     """All nouns have capitals: a title, an apposition, or a place that a common noun would not have."""
     word, at = words[run[-1]], run[0]
-    if word.marks & _COMMON or _GERMAN_NOUN.search(word.norm):
+    if word.marks & COMMON or _GERMAN_NOUN.search(word.norm):
         return False
     if len(run) > 1:
         return True
@@ -399,11 +198,11 @@ def names_in(words: Sequence[Word], runs: Iterable[list[int]], lang: str, sure: 
     for run in runs:
         if len(run) == 1 and run[0] and lang != "de" and not _opens_sentence(words, run[0]):  # the usual case
             word = words[run[0]]
-            if not word.marks & _NOT_ALONE and len(word.plain) > 1:
+            if not word.marks & NOT_ALONE and len(word.plain) > 1:
                 names.append(Name(_without_article(word.plain), run, word.norm))
             continue
         kept = _strip_start(words, run, lang)
-        if lang == "de" and len(kept) > 1 and words[kept[0]].marks & _LISTED and not words[kept[0]].marks & PERSON:
+        if lang == "de" and len(kept) > 1 and words[kept[0]].marks & LISTED and not words[kept[0]].marks & PERSON:
             kept = kept[1:]
         if kept and _is_name(words, kept, lang, sure):
             key = next((words[at].norm for at in kept if not words[at].marks & PERSON), words[kept[0]].norm)
@@ -419,12 +218,12 @@ def _surface(words: Sequence[Word], run: list[int]) -> Iterator[str]:
 
 def _without_article(plain: str) -> str:
     """ "Ordre" of "l'Ordre"; "D'Artagnan" stays."""
-    return plain if plain[0].isupper() and plain[0] != "L" else _ELISION.sub("", plain)
+    return plain if plain[0].isupper() and plain[0] != "L" else ELISION.sub("", plain)
 
 
 def sure_names(words: Sequence[Word], runs: Iterable[list[int]]) -> list[str]:
     """Words that have a capital within a sentence: they are names at the start of another sentence too."""
-    return [words[at].norm for run in runs for at in run if not words[at].marks & _COMMON and not _opens_sentence(words, at)]
+    return [words[at].norm for run in runs for at in run if not words[at].marks & COMMON and not _opens_sentence(words, at)]
 
 
 _KATAKANA = Pattern(r"[\u30a1-\u30fa][\u30a1-\u30ff]+")
@@ -562,7 +361,7 @@ def _marks_outside(words: Sequence[Word], names: Iterable[Name]) -> int:
     marks = [word.marks for word in words]
     for name in names:
         for at in name.places:
-            marks[at] &= ~_CUE_MARKS
+            marks[at] &= ~CUE_MARKS
     return reduce(or_, marks, 0)
 
 

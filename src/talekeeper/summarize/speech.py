@@ -1,0 +1,318 @@
+"""Who says what: a turn's text as sentences that can stand alone, each with its speaker.
+
+A sentence is taken as it was said. A quotation over several sentences gets its marks back and its speaker's name; a bare "I promise."
+stays with what is promised; a "He" after a sentence about Voss becomes "[Voss]". Nothing is made up.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from talekeeper.model import Turn
+from talekeeper.summarize.names import Reading, marks_of, study
+from talekeeper.summarize.words import CJK, MARK, PERSON, SAY, STOP, Pattern, is_cjk, listed, read
+from talekeeper.tokens import estimate_tokens
+
+# --- sentences -------------------------------------------------------------------------------------------------------
+
+_BOUNDARY = Pattern(r"[.!?…。！？\n][.!?…。！？]*(?:\s?»(?=\s|$)|[\"'”’)\]*_」』）》])*\s*")
+_CLAUSE = Pattern(r"(?<=[,;:])\s+|(?<=[，、；：])|\s+(?=(?:and|but|then|so|und|aber|dann|et|mais|puis|y|pero|luego|и|но|потом)\s)")
+_CJK_TAG = Pattern(r"[^。！？…\n「『“]{0,8}(?:说|道|问|喊|答|と[言叫答尋囁])")
+_FIRST_WORD = Pattern(r"\w+")
+LONGEST = 60
+"""Words that a sentence may have before it is cut at its clauses."""
+
+
+def split_sentences(text: str) -> list[str]:
+    """The sentences of a text, each with its closing marks; overlong ones in clauses."""
+    sentences: list[str] = []
+    start = 0
+    for match in _BOUNDARY.finditer(text):
+        end = match.end()
+        if end < len(text) and not _is_boundary(text, start, match):
+            continue
+        sentence = text[start:end].strip()
+        start = end
+        if len(sentence) > LONGEST or "\n" in sentence:
+            sentences += _clauses(sentence)
+        elif sentence:
+            sentences.append(sentence)
+    if start < len(text) and (rest := text[start:].strip()):
+        sentences += _clauses(rest)
+    return sentences
+
+
+def _is_boundary(text: str, start: int, match: re.Match[str]) -> bool:
+    """Whether a mark ends a sentence: a blank and no small letter follow, and it is no dot of a short form."""
+    mark, follows = match[0], text[match.end()]
+    if mark[0] in "。！？":
+        return mark[-1] not in "」』”" or not _CJK_TAG.match(text, match.end())
+    if not mark[-1].isspace():
+        return mark[0] == "…" and mark[-1] in "」』"
+    if follows.islower():
+        return mark.count("\n") > 1
+    if mark[0] != "." or mark[1] == ".":
+        return True
+    at = match.start()
+    before = text[max(start, at - 12) : at].split()
+    word = before[-1].lstrip("\"'“„‘«([") if before else ""
+    if word.isdigit():
+        following = _FIRST_WORD.match(text, match.end())
+        return not (len(word) < 3 and (start + len(word) == at or (following and following[0] in listed("month"))))
+    if follows.isdigit() and word.lower() == "no":
+        return False
+    return not (word.lower() in listed("abbreviation") or "." in word or (len(word) == 1 and word.isupper() and word != "I"))
+
+
+def _clauses(sentence: str) -> list[str]:
+    """A sentence, cut in pieces of 12 to 30 words if it is longer than anyone would quote."""
+    if _size(sentence) <= LONGEST:
+        return [" ".join(sentence.split()) if "\n" in sentence else sentence]
+    pieces: list[str] = []
+    for clause in _CLAUSE.split(sentence):
+        clause = clause.strip()
+        if pieces and _size(pieces[-1]) < 12 and _size(pieces[-1]) + _size(clause) <= 30:
+            pieces[-1] += ("" if CJK.search(clause) else " ") + clause
+        elif clause:
+            pieces += _hard_cut(clause)
+    return pieces
+
+
+def _size(text: str) -> int:
+    """Words; two signs of a script without blanks count as one."""
+    words = text.split()
+    return len(words) if text.isascii() or len(text) < 12 * len(words) else len(text) // 2
+
+
+def _hard_cut(clause: str) -> list[str]:
+    if _size(clause) <= 30:
+        return [clause]
+    words = clause.split()
+    if len(clause) < 12 * len(words):
+        return [" ".join(words[at : at + 20]) for at in range(0, len(words), 20)]
+    return [clause[at : at + 40].strip() for at in range(0, len(clause), 40) if clause[at : at + 40].strip()]
+
+
+PLAIN, IDLE_TALK, TABLE_TALK = 0, 1, 2
+UNREAD = Reading([], [], [], 0, 0.0, [], [])
+
+
+@dataclass(slots=True)
+class Draft:
+    """A sentence that may go into a fold: `body` as it was said, `text` as it would stand there, said by `voice`."""
+
+    body: str
+    lang: str
+    sources: tuple[str, ...] = ()
+    stretch: int = 0
+    worth: float = 0.0
+    estimated: bool = False
+    outside: str | None = None  # what is not in quotes, if something is
+    voice: str = ""
+    text: str = ""
+    reading: Reading = UNREAD
+    keys: Sequence[str] = ()
+    marks: int = 0
+    rank: int = PLAIN
+    weighed: bool = False  # the worth is known from a smaller fold
+
+
+# --- speech ----------------------------------------------------------------------------------------------------------
+
+_BOND = MARK["promise"] | MARK["decide"]
+_DEATH, _FIRST, _SECOND, _PRONOUN = MARK["death"], MARK["first"], MARK["second"], MARK["pronoun"]
+_TOLD_BARE = frozenset({"event", "note", "session", "enter", "leave"})
+_QUOTES = {"de": ("„", "“"), "fr": ("« ", " »"), "ru": ("«", "»"), "es": ("«", "»"), "zh": ("“", "”"), "ja": ("「", "」")}
+_MARKS = Pattern(r"[\"“”„«»「」『』]")
+_PARTNER = {"“": "”", "„": "“", "«": "»", "「": "」", "『": "』", '"': '"'}
+OPENING, _CLOSING = "".join(_PARTNER), "".join(_PARTNER.values())
+ASIDE = Pattern(
+    r"\s?[(\[（][^()\[\]（）]{0,60}?(?:\b(?:\d*[dwкд]\d+|dc|ac|hp|ooc|roll\w*|nat(?:ural)?\s?\d+|crit\w*|würf\w*|wurf|tirada|jet"
+    r"|броск?\w*)\b|骰|检定|ダイス|判定|出目)[^()\[\]（）]{0,60}[)\]）]",
+    re.I,
+)
+SPEAKER = Pattern(r"(\[[^\]\n]{1,60}\]|[^\s:：,;\"“„«「]{1,30}(?: [^\s:：,;\"“„«「]{1,30}){0,3}) ?[:：] ?(?=[\"“„«「『*])")
+
+
+def _still_open(text: str, inside: bool) -> bool:
+    for mark in _MARKS.findall(text):
+        inside = not inside if mark in '"“' else mark in "„«「『"
+    return inside
+
+
+def _outside(text: str, inside: bool) -> str:
+    """What of a sentence is not within quotes."""
+    parts: list[str] = []
+    at = 0
+    for match in _MARKS.finditer(text):
+        if not inside:
+            parts.append(text[at : match.start()])
+        inside = _still_open(match[0], inside)
+        at = match.end()
+    if not inside:
+        parts.append(text[at:])
+    return " ".join(parts).strip(" ,.;:!?…—–-，。、：")
+
+
+def drafts_of(text: str, lang: str) -> list[Draft]:
+    """The sentences of a turn's text; quotations over several sentences get their marks back, and their speaker."""
+    sentences = split_sentences(text)
+    drafts: list[Draft] = []
+    if not _MARKS.search(text):
+        for sentence in sentences:
+            drafts.append(Draft(sentence, lang))
+            _join_stump(drafts)
+        return drafts
+    inside, opening = False, '"'
+    for sentence in sentences:
+        outside, was = _outside(sentence, inside), inside
+        inside = _still_open(sentence, inside)
+        whole = f"{opening}{sentence}" if was else sentence
+        if inside:
+            opening = next((mark for mark in reversed(_MARKS.findall(sentence)) if mark in _PARTNER), opening)
+            whole += _PARTNER[opening]
+        if drafts and drafts[-1].outside == "" and whole == sentence and _is_tag(sentence, lang):
+            drafts[-1] = Draft(f"{drafts[-1].body} {sentence}", lang, outside=outside)
+        else:
+            drafts.append(Draft(whole, lang, outside=outside if _MARKS.search(whole) else None))
+            _join_stump(drafts)
+    _find_tellers(drafts)
+    return drafts
+
+
+def _join_stump(drafts: list[Draft]) -> None:
+    """Puts the last draft to the one before it, if it is no more than an "I promise.": to what, stands there."""
+    if len(drafts) < 2 or len(drafts[-1].body) > 40 or len(drafts[-2].body) > 160:
+        return
+    before, stump = drafts[-2:]
+    if study(stump.body, stump.lang).detail < 4 and marks_of(stump.body, stump.lang) & _BOND:
+        outside = None if before.outside is None and stump.outside is None else f"{before.outside or ''}{stump.outside or ''}"
+        drafts[-2:] = [Draft(f"{before.body}{'' if is_cjk(before.lang) else ' '}{stump.body}", before.lang, outside=outside)]
+
+
+def _is_tag(sentence: str, lang: str) -> bool:
+    """Whether a sentence says who spoke the quotation before it: `"Stop!" Voss shouts.`"""
+    return not _MARKS.search(sentence) and len(sentence.split()) < 7 and any(word.marks & SAY for word in read(sentence, lang))
+
+
+def _find_tellers(drafts: list[Draft]) -> None:
+    """Names whoever speaks a bare quotation: by its tag, or by the sentence before it in the same turn, or the one after."""
+    voice = ""
+    for at, draft in enumerate(drafts):
+        if draft.outside is None:
+            voice = _doer(draft)
+        elif draft.outside:
+            voice = _doer(draft) or voice
+        else:
+            draft.voice = voice = voice or next((_doer(later) for later in drafts[at + 1 : at + 3] if later.outside != ""), "")
+
+
+def _doer(draft: Draft) -> str:
+    """The name with which a sentence begins, quotes apart; where it has quotes, the only name beside them."""
+    text = draft.body if draft.outside is None else draft.outside
+    reading = study(text, draft.lang)
+    return _subject(text, reading) or (reading.names[0].text if draft.outside is not None and len(reading.names) == 1 else "")
+
+
+def _subject(text: str, reading: Reading) -> str:
+    """The name with which a sentence begins, or the only one in it that has a title."""
+    if not reading.names:
+        return ""
+    first, words = reading.names[0], reading.words
+    if not first.places:  # a script without blanks
+        return first.text if text.startswith(first.text) else ""
+    if first.places[0] == 0 or (first.places[0] == 1 and words[0].marks & STOP):
+        return first.text
+    titled = [name.text for name in reading.names if (words[name.places[0]].marks | words[name.places[0] - 1].marks) & PERSON]
+    return titled[0] if len(titled) == 1 else ""
+
+
+def is_narrator(turn: Turn) -> bool:
+    return turn.kind in _TOLD_BARE or turn.voice.casefold() in listed("narrator") or turn.speaker.casefold() in listed("narrator")
+
+
+def _attribute(draft: Draft, voice: str) -> None:
+    """`Rogue: "I promise."`; an emote, or what has quotes of its own, gets no quotes."""
+    draft.voice = voice
+    colon = "：" if is_cjk(draft.lang) else " : " if draft.lang == "fr" else ": "
+    if draft.text[0] != "*" and not _MARKS.search(draft.text):
+        opening, closing = _QUOTES.get(draft.lang, ('"', '"'))
+        draft.text = f"{opening}{draft.text}{closing}"
+    draft.text = f"{voice}{colon}{draft.text}"
+
+
+def tell(drafts: list[Draft], turns: Sequence[Turn], narrators: Sequence[bool]) -> None:
+    """Gives each draft the text with which it would stand in the fold."""
+    subject = gender = ""
+    for draft in drafts:
+        turn, words = turns[draft.stretch], draft.reading.words
+        lead = words[0] if words else None
+        draft.text = _ended(draft.body, draft.lang)
+        if not narrators[draft.stretch]:
+            if turn.voice and not _names_itself(draft, turn.voice):
+                _attribute(draft, turn.voice)
+        elif draft.outside == "":
+            _attribute(draft, draft.voice or (f"[{subject}]" if subject else turn.voice))
+        elif draft.outside is None and draft.marks & _FIRST and turn.kind not in _TOLD_BARE and not is_cjk(draft.lang):
+            _attribute(draft, turn.voice)
+        elif lead and lead.norm in listed("he") and draft.text.startswith(lead.plain):
+            his = _gender([lead.norm])
+            if subject and gender in ("", his):
+                draft.text, gender = f"[{subject}]{draft.text[len(lead.plain) :]}", his
+            else:
+                subject = ""
+        elif lead and draft.outside is None and not (lead.marks & (_PRONOUN | _SECOND) and draft.text.startswith(lead.plain)):
+            subject = "" if draft.marks & _DEATH else _subject(draft.body, draft.reading)
+            gender = _gender([*subject.lower().split(), *(word.norm for word in words if word.marks & _PRONOUN)]) if subject else ""
+
+
+def _names_itself(draft: Draft, voice: str) -> bool:
+    """Whether a seat tells of itself by name: at the start of a sentence, or beside a quotation."""
+    told = draft.body[: len(voice) + 12] if draft.outside is None else draft.outside
+    if voice.lower() not in told.lower():
+        return False
+    return bool(CJK.search(voice)) or re.search(rf"(?<!\w){re.escape(voice)}(?!\w)", told, re.I) is not None
+
+
+def _gender(words: Iterable[str]) -> str:
+    """The gender of the first word that has one: a pronoun or a title."""
+    for word in words:
+        if word in listed("male") or word in listed("lord"):
+            return "male"
+        if word in listed("female") or word in listed("lady"):
+            return "female"
+    return ""
+
+
+def _ended(text: str, lang: str) -> str:
+    """The text with a full stop, if it ends in a letter or a comma."""
+    if text[-1] in " ,;，、；":
+        text = text.rstrip(" ,;，、；") or text
+    return text + ("。" if is_cjk(lang) else ".") if text[-1].isalnum() else text
+
+
+def clip(text: str, limit: int) -> str:
+    """The longest beginning of a text that fits, cut between words (signs, where there are no blanks), with an ellipsis."""
+    if estimate_tokens(text) <= limit:
+        return text
+    ends = [match.end() for match in re.finditer(r"\S+", text)]
+    if len(ends) * 20 < len(text):
+        ends = list(range(1, len(text) + 1))
+    return _longest(text, ends, limit) or _longest(text, range(1, ends[0] + 1), limit) or "…"
+
+
+def _longest(text: str, ends: Sequence[int], limit: int) -> str:
+    """The text up to the last of the ends at which it fits, with an ellipsis and the quotation marks that it opened."""
+    low, high, best = 0, len(ends) - 1, ""
+    closing = text[-1] if text[-1] in _CLOSING else ""
+    while low <= high:
+        middle = (low + high) // 2
+        stump = text[: ends[middle]].rstrip(" ,;:.…-–—，、；：。") + "…"
+        stump += closing if closing and _still_open(stump, False) else ""
+        if estimate_tokens(stump) <= limit:
+            low, best = middle + 1, stump
+        else:
+            high = middle - 1
+    return best
