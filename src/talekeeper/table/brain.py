@@ -63,10 +63,14 @@ class Goal:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Something that could be done now: as a player would type it. `pull` is how strongly the scene asks for it, 0 to 1."""
+    """Something that could be done now: as a player would type it. `pull` is how strongly the scene asks for it, 0 to 1.
+
+    `verb` and `about` are the same in parts, for those who would rather say it in their own words."""
 
     text: str
     pull: float = 0.5
+    verb: str = ""
+    about: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,6 +129,10 @@ class Ask:
     seed: int = 0
     state: GameState | None = None
     """The whole game, for those who know everything. Never for a player character."""
+    said: tuple[tuple[str, str], ...] = ()
+    """What others have said they do, earlier in this round: pairs of seat and text, as far as this seat heard them."""
+    leader: str = ""
+    """Whom the party follows: a person, if there is one. Empty: the first of the party who can act."""
     rulings: tuple[Ruling, ...] = ()
     """What was decided in this round, in order: what the narrator tells of."""
     moments: tuple[AdventureMoment, ...] = ()

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from talekeeper.errors import InvalidInput
+from talekeeper.model import to_json
 from talekeeper.table import events as ev
 from talekeeper.table.events import Event
 
@@ -18,6 +19,8 @@ DANGERS = ("safe", "uneasy", "dangerous", "deadly", "cleared")
 HALE, HURT, BADLY_HURT, DOWN = range(4)
 """How wounds are counted: whoever is `DOWN` cannot act, and one wound more is death."""
 FRIENDLIEST = 5
+GONE = "-"
+"""The holder of an item that is lost for good."""
 K = TypeVar("K")
 V = TypeVar("V")
 
@@ -40,7 +43,9 @@ class GameState:
     where: Mapping[str, str]
     act: str
     items: Mapping[str, str] = field(default_factory=dict)
-    """Who holds each item: a player character, an NPC, `@place` where it lies, or nobody where it is gone or not yet in the world."""
+    """Who holds each item: a player character, an NPC, `@place` where it lies, `GONE`, or empty while it is not yet in the world."""
+    hidden: tuple[str, ...] = ()
+    """The items that were gained in secret and have not been shown since."""
     danger: Mapping[str, str] = field(default_factory=dict)
     visits: Mapping[str, int] = field(default_factory=dict)
     attitude: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
@@ -98,8 +103,9 @@ def _moved(state: GameState, event: ev.Moved) -> GameState:
     return replace(state, where=where, visits=visits)
 
 
-def _holder(item: str) -> Callable[[GameState, str], GameState]:
-    return lambda state, holder: replace(state, items=_with(state.items, item, holder))
+def _handed(state: GameState, event: ev.ItemGained | ev.ItemLost | ev.ItemGiven, holder: str) -> GameState:
+    shown = tuple(item for item in state.hidden if item != event.item)
+    return replace(state, items=_with(state.items, event.item, holder), hidden=(*shown, event.item) if event.secretly else shown)
 
 
 def _promised(state: GameState, event: ev.PromiseKept | ev.PromiseBroken, outcome: str) -> GameState:
@@ -141,9 +147,9 @@ _APPLY: Mapping[type[Event], Callable[[GameState, Any], GameState]] = {
     ev.ObjectiveCompleted: lambda state, event: replace(state, objectives=_with(state.objectives, event.objective, event.way)),
     ev.QuestCompleted: lambda state, event: replace(state, quests=(*state.quests, event.quest)),
     ev.ActProgressed: lambda state, event: replace(state, act=event.act),
-    ev.ItemGained: lambda state, event: _holder(event.item)(state, event.who),
-    ev.ItemLost: lambda state, event: _holder(event.item)(state, f"@{event.left_at}" if event.left_at else ""),
-    ev.ItemGiven: lambda state, event: _holder(event.item)(state, event.taker),
+    ev.ItemGained: lambda state, event: _handed(state, event, event.who),
+    ev.ItemLost: lambda state, event: _handed(state, event, f"@{event.left_at}" if event.left_at else GONE),
+    ev.ItemGiven: lambda state, event: _handed(state, event, event.taker),
     ev.PromiseMade: lambda state, event: replace(
         state, promises=_with(state.promises, event.promise, Promise(event.by, event.to, event.text))
     ),
@@ -177,8 +183,6 @@ def fold(state: GameState, events: Iterable[Event]) -> GameState:
 
 def state_to_json(state: GameState) -> dict[str, Any]:
     """The state as plain JSON values. It can always be had by folding the events again; this is for looking at it, and for caches."""
-    from talekeeper.model import to_json
-
     return dict(to_json(state))
 
 
@@ -190,6 +194,7 @@ def state_from_json(raw: Mapping[str, Any]) -> GameState:
                 **raw,
                 "party": tuple(raw["party"]),
                 "quests": tuple(raw["quests"]),
+                "hidden": tuple(raw["hidden"]),
                 "knows": {secret: tuple(who) for secret, who in raw["knows"].items()},
                 "promises": {name: Promise(**promise) for name, promise in raw["promises"].items()},
             }
