@@ -1,0 +1,403 @@
+"""Scoped memories: what happened at a place, with someone, in the world; made when there is reason to, known to those who heard it."""
+
+from __future__ import annotations
+
+import pytest
+from tests.conftest import OpenKeeper
+
+import talekeeper as tk
+from talekeeper.memory.naming import named_in, names_of
+from talekeeper.memory.scopes import MERGE_AT, MemoryService, MemorySource, PrunePolicy
+from talekeeper.testing.models import MoodyModel, ScriptedModel
+
+KEY = tk.MemoryKey("acme", "ana", "scopes")
+SEATS = [
+    tk.Seat("dm", role="dm"), tk.Seat("rogue", name="Rook"), tk.Seat("bard", name="Lark"),
+    tk.Seat("elena", role="npc", name="Elena Swift"), tk.Seat("borin", role="npc", name="Borin"), tk.Seat("al", role="npc", name="Al"),
+]  # fmt: skip
+
+
+async def at_the_tavern(keeper: tk.Keeper, *who: str) -> tk.Story:
+    story = await keeper.story(KEY, seats=SEATS)
+    for seat in who or ("rogue", "bard", "elena", "borin"):
+        await story.enter(seat, "tavern")
+    return story
+
+
+async def visit(story: tk.Story, service: MemoryService, text: str, place: str = "tavern") -> None:
+    await story.append("dm", text, location=place)
+    await service.on_location_exit(place)
+
+
+async def summaries(service: MemoryService, seat: str | None, source: str, name: str = "") -> list[str]:
+    return [entry.summary for entry in await service.entries(seat, source, name)]
+
+
+# -- places --------------------------------------------------------------------------------------------------------------
+
+
+async def test_leaving_a_place_makes_one_memory_and_moves_the_cursor(keeper: tk.Keeper) -> None:
+    story = await at_the_tavern(keeper, "rogue")
+    service = MemoryService(story)
+    turn = await story.append("dm", "Rook wins the brass key from the innkeeper at dice.", location="tavern")
+    [entry] = [entry for entry in await service.on_location_exit("tavern") if entry.source is MemorySource.LOCATION]
+    assert "brass key" in entry.summary
+    assert entry.tags == ("session", "location:tavern")
+    assert (entry.location_id, entry.since_message_index, entry.sources) == ("tavern", turn.seq, (turn.id,))
+    assert await service.on_location_exit("tavern") == [], "nothing is summarised twice"
+
+
+async def test_a_visit_with_nothing_new_leaves_no_memory(keeper: tk.Keeper) -> None:
+    story = await at_the_tavern(keeper)
+    service = MemoryService(story)
+    assert await service.on_location_exit("tavern") == []
+    assert await service.on_location_exit("nowhere at all") == []
+
+
+async def test_a_place_must_be_named(keeper: tk.Keeper) -> None:
+    service = MemoryService(await at_the_tavern(keeper))
+    with pytest.raises(tk.TalekeeperError, match="location_id"):
+        await service.on_location_exit("")
+
+
+async def test_the_cursor_passes_over_nothing_that_was_not_summarised(keeper: tk.Keeper) -> None:
+    """Every one of a hundred facts told at a place is in a memory of some visit, or in the log that the next one is made of."""
+    story = await at_the_tavern(keeper, "rogue")
+    service = MemoryService(story)
+    covered: set[int] = set()
+    last = 0
+    for number in range(40):
+        turn = await story.append("dm", f"Rook pays {number + 2} crowns to the ferryman for the map of isle {number}.", location="tavern")
+        if number % 3 == 2:
+            for entry in await service.on_location_exit("tavern"):
+                covered.update(range(last + 1, entry.since_message_index + 1))
+                last = entry.since_message_index
+            assert last == turn.seq
+    assert {turn.seq for turn in await story.turns(location="tavern", before=last + 1)} <= covered
+
+
+async def test_two_places_of_one_name_are_kept_apart(keeper: tk.Keeper) -> None:
+    story = await keeper.story(KEY, seats=SEATS)
+    service = MemoryService(story, labels={"inn-1": "The Red Lion", "inn-2": "The Red Lion"})
+    await visit(story, service, "Rook finds a silver ring under the bed.", "inn-1")
+    await visit(story, service, "Lark loses 12 crowns to a stranger.", "inn-2")
+    assert "ring" in (await service.location_memory("rogue", "inn-1"))
+    assert "ring" not in (await service.location_memory("rogue", "inn-2"))
+    assert "The Red Lion: " in (await service.location_memory("rogue", "inn-2"))
+
+
+async def test_whispers_at_a_place_are_remembered_by_those_who_heard_them_alone(keeper: tk.Keeper) -> None:
+    story = await at_the_tavern(keeper)
+    service = MemoryService(story)
+    await story.append("dm", "The hall celebrates the harvest with 3 barrels of ale.", location="tavern")
+    await story.append("dm", "Rook alone finds the murderer's dagger.", heard_by=["rogue"], location="tavern", kind="whisper")
+    await service.on_location_exit("tavern")
+    assert "dagger" in await service.location_memory("rogue")
+    assert "dagger" not in await service.location_memory("bard")
+    assert "harvest" in await service.location_memory("bard")
+    assert "dagger" in await service.location_memory("dm")
+
+
+async def test_an_unheard_visit_changes_nothing_for_others(open_keeper: OpenKeeper) -> None:
+    seen = []
+    for secret in (False, True):
+        keeper = await open_keeper(":memory:")
+        story = await at_the_tavern(keeper)
+        service = MemoryService(story)
+        if secret:
+            await story.append("dm", "Rook alone finds the dagger.", heard_by=["rogue"], location="tavern")
+            await service.on_location_exit("tavern")
+        await story.append("dm", "The hall celebrates the harvest.", location="tavern")
+        await service.on_location_exit("tavern")
+        await service.on_world_event("quest_completed", related={"quest_id": "harvest"})
+        seen.append([await service.location_memory("bard"), await service.npc_memory("bard"), await service.world_memory("bard")])
+    assert seen[0] == seen[1]
+
+
+# -- people ----------------------------------------------------------------------------------------------------------------
+
+
+async def test_npcs_remember_when_they_are_there_and_spoken_of(keeper: tk.Keeper) -> None:
+    story = await at_the_tavern(keeper)
+    service = MemoryService(story)
+    await story.append("rogue", "Elena, I promise to bring your brother home.")
+    await story.append("bard", "What a night.")
+    made = await service.on_location_exit("tavern")
+    assert {npc for entry in made for npc in entry.npc_ids} == {"elena"}
+    [entry] = await service.entries("rogue", "npc", "elena")
+    assert "promise" in entry.summary
+    assert entry.tags == ("npc-session", "location:tavern", "npc:elena")
+
+
+async def test_an_npc_who_is_elsewhere_remembers_nothing_of_it(keeper: tk.Keeper) -> None:
+    """A confession to Elena is not in absent Borin's memory."""
+    story = await at_the_tavern(keeper, "rogue", "elena")
+    await story.enter("borin", "mill")
+    service = MemoryService(story)
+    await story.append("rogue", "Elena, it was I who burnt Borin's mill.")
+    await service.on_location_exit("tavern")
+    assert await service.entries("dm", "npc", "borin") == []
+    assert await service.entries("elena", "npc", "elena") != []
+
+
+async def test_an_npc_remembers_only_what_it_heard(keeper: tk.Keeper) -> None:
+    story = await at_the_tavern(keeper)
+    service = MemoryService(story)
+    await story.append("rogue", "Borin must never know that I took 40 crowns.", heard_by=["elena"])
+    await story.append("rogue", "Borin, the roof needs a carpenter.")
+    await service.on_location_exit("tavern")
+    [entry] = await service.entries(None, "npc", "borin")
+    assert "40 crowns" not in entry.summary
+
+
+@pytest.mark.parametrize(
+    ("npc", "text", "meant"),
+    [
+        ("elena", "Elena smiles.", True), ("elena", "Ask Elena Swift herself.", True), ("elena", "ELENA!", True),
+        ("elena", "The swift river", True), ("elena", "Helena waits.", False), ("al", "Behind the wall, all is calm.", False),
+        ("al", "Al laughs.", True), ("al", "al-Rashid speaks", True),
+    ],
+)  # fmt: skip
+def test_names_are_whole_words_and_parts_of_a_name_count(npc: str, text: str, meant: bool) -> None:
+    seat = next(seat for seat in SEATS if seat.id == npc)
+    assert named_in(text, names_of(seat)) is meant
+
+
+def test_titles_do_not_stand_for_a_person_and_aliases_do() -> None:
+    names = names_of(tk.Seat("voss", role="npc", name="Captain Voss", aliases=("the Grey Wolf", "米拉")))
+    assert named_in("Voss nods.", names)
+    assert named_in("They say the grey wolf is back.", names)
+    assert named_in("老人把钥匙交给了米拉。", names)
+    assert not named_in("The captain of the guard sleeps.", names)
+
+
+async def test_the_turns_beside_a_mention_count_if_the_npc_heard_them(keeper: tk.Keeper) -> None:
+    story = await at_the_tavern(keeper)
+    service = MemoryService(story)
+    await story.append("dm", "Far away the mill of Karst burns down.")
+    await story.append("bard", "The price is 70 crowns.")
+    await story.append("rogue", "Elena, do we have a deal?")
+    await story.append("elena", "We have a deal, and you have my word.")
+    await story.append("bard", "Then let us seal it with 2 cups of wine.")
+    await story.append("dm", "Outside the bell of Saint Orla rings.")
+    await service.on_location_exit("tavern")
+    [entry] = await service.entries("dm", "npc", "elena")
+    turns = {turn.id: turn.text for turn in await story.turns()}
+    used = " ".join(turns[source] for source in entry.sources)
+    assert "my word" in used
+    assert "mill of Karst" not in used
+    assert "Saint Orla" not in used
+
+
+# -- the world ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["objective_completed", "quest_completed", "act_progressed", "location_cleared", "encounter_completed"])
+async def test_every_kind_of_world_event_makes_a_memory(keeper: tk.Keeper, kind: str) -> None:
+    story = await at_the_tavern(keeper)
+    service = MemoryService(story)
+    turn = await story.append("dm", "The beacon on Crow Hill burns again.")
+    entry = await service.on_world_event(kind, ["beacon"], {"quest_id": "beacon", "encounter_id": "crows"})
+    assert entry is not None
+    assert entry.tags == (f"world:{kind}", "beacon")
+    assert (entry.quest_id, entry.encounter_id, entry.since_message_index) == ("beacon", "crows", turn.seq)
+    assert "Crow Hill" in entry.summary
+
+
+async def test_several_events_in_one_turn_are_each_kept(keeper: tk.Keeper) -> None:
+    story = await at_the_tavern(keeper)
+    service = MemoryService(story)
+    await story.append("dm", "With the third seal the gate falls shut.")
+    for kind in ("objective_completed", "quest_completed", "act_progressed"):
+        await service.on_world_event(kind, related={"quest_id": "seals"})
+    kinds = [entry.tags[0] for entry in await service.entries("rogue", "world")]
+    assert kinds == ["world:objective_completed", "world:quest_completed", "world:act_progressed"]
+
+
+async def test_a_story_without_turns_has_no_world_memory(keeper: tk.Keeper) -> None:
+    story = await keeper.story(KEY, seats=SEATS)
+    assert await MemoryService(story).on_world_event("quest_completed") is None
+
+
+async def test_who_did_not_hear_of_an_event_does_not_remember_it(keeper: tk.Keeper) -> None:
+    story = await at_the_tavern(keeper)
+    service = MemoryService(story)
+    secret = await story.append("dm", "Rook opens the vault alone.", heard_by=["rogue"])
+    await service.on_world_event("objective_completed", related={"objective_id": "vault"}, of=secret)
+    assert await service.world_memory("bard") == ""
+    assert "vault" in await service.world_memory("rogue")
+
+
+# -- showing ---------------------------------------------------------------------------------------------------------------
+
+
+async def test_the_newest_three_are_shown_and_the_tenth_visit_knows_the_first(keeper: tk.Keeper) -> None:
+    story = await at_the_tavern(keeper, "rogue")
+    service = MemoryService(story)
+    await visit(story, service, "Rook promises Mother Agnes to find her lost amulet.")
+    for number in range(2, 11):
+        await visit(story, service, f"Rook wins {number} crowns from the sailors of ship number {number}.")
+    text = await service.location_memory("rogue")
+    lines = text.splitlines()
+    assert lines[0] == "## Recent Location Memory"
+    assert len(lines) == 1 + 1 + 3
+    assert "(earlier)" in lines[1]
+    assert "Agnes" in lines[1]
+    assert all(f" {number} crowns" in line for number, line in zip((8, 9, 10), lines[2:], strict=True))
+    one = MemoryService(story, shown=1)
+    assert len((await one.location_memory("rogue")).splitlines()) == 3
+
+
+async def test_many_visits_are_kept_in_few_entries_and_the_first_is_still_there(keeper: tk.Keeper) -> None:
+    story = await at_the_tavern(keeper, "rogue")
+    service = MemoryService(story)
+    await visit(story, service, "Rook promises Mother Agnes to find her lost amulet.")
+    for number in range(2, 40):
+        await visit(story, service, f"Rook wins {number} crowns at the table.")
+    entries = await service.entries("rogue", "location", "tavern")
+    assert len(entries) <= MERGE_AT
+    assert sum(entry.visits for entry in entries) == 39
+    assert "Agnes" in entries[0].summary
+
+
+async def test_the_three_sections_are_parts_of_a_context(keeper: tk.Keeper) -> None:
+    story = await at_the_tavern(keeper)
+    service = MemoryService(story)
+    await story.append("rogue", "Elena, I promise to bring your brother home before winter.")
+    await service.on_location_exit("tavern")
+    await service.on_world_event("objective_completed", related={"objective_id": "oath"})
+    for number in range(60):
+        await story.append("dm", f"The road goes on past milestone {number}, and the rain with it.", location="tavern")
+    context = await story.context("rogue", budget=900, extras=await service.notes("rogue"))
+    for heading in ("## Recent Location Memory\n", "## NPC Memory\n", "## World Memory\n"):
+        assert heading in context.text
+    assert context.tokens <= 900
+
+
+async def test_dates_are_story_time(keeper: tk.Keeper) -> None:
+    story = await at_the_tavern(keeper, "rogue")
+    service = MemoryService(story)
+    await story.append("dm", "Rook finds the map.", location="tavern", when="Day 3")
+    await service.on_location_exit("tavern")
+    assert "(Day 3) " in await service.location_memory("rogue")
+    await visit(story, service, "Rook loses the map.")
+    assert "(turn 3) " in await service.location_memory("rogue")
+
+
+# -- time travel, editing, pruning -------------------------------------------------------------------------------------------
+
+
+async def test_rewinding_takes_memories_and_cursors_back(keeper: tk.Keeper) -> None:
+    story = await at_the_tavern(keeper, "rogue")
+    service = MemoryService(story)
+    await visit(story, service, "Rook finds the map.")
+    at = story.head
+    await visit(story, service, "Rook burns the map.")
+    await story.rewind(at)
+    assert await summaries(service, "rogue", "location", "tavern") == ["Rook finds the map."]
+    await visit(story, service, "Rook hides the map.")
+    assert await summaries(service, "rogue", "location", "tavern") == ["Rook finds the map.", "Rook hides the map."]
+
+
+async def test_an_edit_reaches_the_memory_made_from_it(keeper: tk.Keeper) -> None:
+    story = await at_the_tavern(keeper, "rogue")
+    service = MemoryService(story)
+    turn = await story.append("dm", "Rook finds the silver crown of Orla.", location="tavern")
+    await service.on_location_exit("tavern")
+    await story.edit(turn, "Rook finds the copper crown of Orla.")
+    text = await service.location_memory("rogue")
+    assert "copper" in text
+    assert "silver" not in text
+
+
+async def test_forgetting_a_turn_takes_its_memory_away(keeper: tk.Keeper) -> None:
+    story = await at_the_tavern(keeper, "rogue")
+    service = MemoryService(story)
+    turn = await story.append("dm", "Rook finds the silver crown.", location="tavern")
+    await service.on_location_exit("tavern")
+    await story.forget(turn)
+    assert await service.location_memory("rogue") == ""
+
+
+async def test_pruning_is_off_unless_there_is_a_policy(keeper: tk.Keeper) -> None:
+    story = await at_the_tavern(keeper, "rogue")
+    service = MemoryService(story)
+    for number in range(5):
+        await visit(story, service, f"Rook wins {number + 2} crowns.")
+    assert await service.prune() == 0
+    assert len(await service.entries("rogue", "location", "tavern")) == 5
+    assert await service.prune(PrunePolicy(max_entries=2)) == 3
+    assert [entry.summary for entry in await service.entries("rogue", "location", "tavern")] == [
+        "Rook wins 5 crowns.",
+        "Rook wins 6 crowns.",
+    ]
+    assert await service.on_location_exit("tavern") == [], "what was pruned is not summarised again"
+
+
+async def test_pruning_by_tags_and_its_undoing(keeper: tk.Keeper) -> None:
+    story = await at_the_tavern(keeper, "rogue")
+    service = MemoryService(story, policy=PrunePolicy(tags=("world:act_progressed",)))
+    await story.append("dm", "The gate falls.")
+    await service.on_world_event("act_progressed")
+    await service.on_world_event("quest_completed")
+    at = story.head
+    assert await service.prune() == 1
+    assert [entry.tags[0] for entry in await service.entries("dm", "world")] == ["world:quest_completed"]
+    await story.rewind(at)
+    assert len(await service.entries("dm", "world")) == 2
+
+
+async def test_memories_survive_reopening(open_file: OpenKeeper) -> None:
+    keeper = await open_file()
+    story = await at_the_tavern(keeper, "rogue")
+    await visit(story, MemoryService(story), "Rook finds the map.")
+    text = await MemoryService(story).location_memory("rogue")
+    await keeper.close()
+    story = await (await open_file()).story(KEY)
+    service = MemoryService(story)
+    assert await service.location_memory("rogue") == text
+    assert await service.on_location_exit("tavern") == [], "the cursor is where it was: nothing is torn"
+
+
+# -- with a model ------------------------------------------------------------------------------------------------------------
+
+
+async def test_a_models_text_replaces_the_extractive_one_when_it_arrives(keeper: tk.Keeper) -> None:
+    story = await at_the_tavern(keeper, "rogue")
+    model = ScriptedModel(["Rook won the brass key of the cellar from Joss. [1, 2]"])
+    service = MemoryService(story, summarizer=model)
+    await story.append("dm", "Rook plays dice with Joss the innkeeper, all night long, for the brass key of the cellar.", location="tavern")
+    await story.append("dm", "At dawn Rook throws three sixes. The brass key of the cellar is hers, and Joss curses.", location="tavern")
+    [entry] = await service.on_location_exit("tavern")
+    assert entry.made_by == "extractive"
+    await service.settle()
+    [entry] = await service.entries("rogue", "location", "tavern")
+    assert (entry.made_by, "won the brass key" in entry.summary) == ("model", True)
+    assert "this place" in model.asked[0][0]["content"]
+
+
+@pytest.mark.parametrize("mood", ["failing", "empty", "garbage", "too long", "refusing", "slow"])
+async def test_a_model_that_fails_costs_no_memory(keeper: tk.Keeper, mood: str) -> None:
+    story = await at_the_tavern(keeper, "rogue")
+    model = MoodyModel(mood)
+    service = MemoryService(story, summarizer=tk.Janitor(model, timeout=0.05))
+    await story.append("dm", "Rook wins the brass key of the cellar from Joss the innkeeper.", location="tavern")
+    await service.on_location_exit("tavern")
+    await service.settle()
+    [entry] = await service.entries("rogue", "location", "tavern")
+    assert (entry.made_by, "brass key" in entry.summary) == ("extractive", True)
+    assert model.calls == 2, "two attempts, then it is left alone"
+
+
+async def test_each_scope_has_its_own_question(keeper: tk.Keeper) -> None:
+    story = await at_the_tavern(keeper, "rogue", "elena")
+    model = ScriptedModel(lambda messages: "x")
+    service = MemoryService(story, summarizer=model)
+    await story.append("rogue", "Elena, I promise to bring your brother home.")
+    await service.on_location_exit("tavern")
+    await service.on_world_event("quest_completed")
+    await service.settle()
+    asked = [messages[0]["content"] for messages in model.asked]
+    assert any("this place" in system for system in asked)
+    assert any("Elena Swift" in system for system in asked)
+    assert any("quest completed" in system for system in asked)
