@@ -12,7 +12,7 @@ PAGE = (HERE.parents[1] / "docs" / "promises.md").read_text("utf-8")
 SECTIONS = dict(re.findall(r"^In `(tests/acceptance/\w+\.py)`\.\n(.*?)(?=^## |\Z)", PAGE, re.M | re.S))
 
 
-def tests_in(path: str) -> set[str]:
+def named_tests(path: str) -> set[str]:
     return set(re.findall(r"def (test_\w+)", (HERE.parents[1] / path).read_text("utf-8")))
 
 
@@ -20,4 +20,4 @@ def tests_in(path: str) -> set[str]:
 def test_what_is_promised_is_tested(path: str) -> None:
     named = set(re.findall(r"`(test_\w+)`", SECTIONS[path]))
     assert named
-    assert named <= tests_in(path), "named on the page, and not there"
+    assert named <= named_tests(path), "named on the page, and not there"
