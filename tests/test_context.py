@@ -98,7 +98,7 @@ async def test_blocks_come_in_their_order_stable_ones_first(keeper: tk.Keeper, s
     assert [block.name for block in context.blocks] == [
         "canon", "story", "recent", "pinned", "facts", "moments", "location", "npcs", "world", "callbacks", "recall", "knowledge",
     ]  # fmt: skip
-    assert [block.stable for block in context.blocks] == [True] * 3 + [False] * 7
+    assert [block.stable for block in context.blocks] == [True] * 3 + [False] * 9
     check_sums(context, keeper.counter.count)
 
 

@@ -22,7 +22,7 @@ from talekeeper.ports import Branch, Commit, Entry, Erase, FoldRecord, Position,
 from talekeeper.remembering import Remembering, TurnRef
 from talekeeper.replay import Past, look_back
 from talekeeper.state import COMMON
-from talekeeper.telling import SPOKEN, TRIES, Draft, Made, Telling
+from talekeeper.telling import SPOKEN, TRIES, Draft, Made, Telling, step_aside
 
 
 class Story(Telling, Remembering):
@@ -72,6 +72,7 @@ class Story(Telling, Remembering):
             except Conflict:
                 if attempt == TRIES - 1:
                     raise
+                await step_aside(attempt)
                 await hot.refresh()
         await shared.reload()
 

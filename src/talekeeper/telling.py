@@ -6,7 +6,9 @@ first, the turn is made anew on top of what that one wrote, unless the caller as
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
+import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
@@ -23,8 +25,13 @@ if TYPE_CHECKING:
 Made: TypeAlias = "tuple[list[Entry], dict[int, tuple[str, ...]]]"
 """Entries to write, and the channels that are new with them."""
 
-TRIES = 16
+TRIES = 32
 SPOKEN = frozenset({"said", "whisper", "thought", "event", "note"})
+
+
+async def step_aside(attempt: int) -> None:
+    """Lets whoever was first get on, a little longer each time, and not all in step."""
+    await asyncio.sleep(random.random() * min(0.05, 0.001 * 2**attempt))
 
 
 class Draft(NamedTuple):
@@ -129,6 +136,7 @@ class Telling:
                 except Conflict:
                     if expected_version is not None or attempt == TRIES - 1:
                         raise
+            await step_aside(attempt)
         raise AssertionError("unreachable")
 
     def _check(self, draft: Draft) -> None:
@@ -209,6 +217,7 @@ class Telling:
             except Conflict:
                 if expected_version is not None or attempt == tries - 1:
                     raise
+                await step_aside(attempt)
                 await hot.refresh()
                 continue
             if channels:

@@ -124,14 +124,16 @@ class MemoryService:
 
     # -- making ------------------------------------------------------------------------------------------------------------
 
-    async def on_location_exit(self, location_id: str) -> list[MemoryEntry]:
-        """Call it before someone leaves: one memory of the place per set of hearers, and one of each NPC who is there and was spoken of."""
+    async def on_location_exit(self, location_id: str, *, present: Iterable[str] | None = None) -> list[MemoryEntry]:
+        """Call it before someone leaves: one memory of the place per set of hearers, and one of each NPC who is there and was spoken of.
+
+        `present`: who is there, for a game that keeps track of that itself."""
         rim.name(location_id, "location_id")
         place = _Scope(MemorySource.LOCATION, location_id, self._label(location_id), ("session", f"location:{location_id}"),
                        {"location_id": location_id})  # fmt: skip
         made = await self._remember(place, await self._unseen(place, location_id))
-        presence = self._story.presence()
-        for npc in (seat for seat in self._story.seats if seat.role == "npc" and presence.get(seat.id) == location_id):
+        here = [seat for seat, place in self._story.presence().items() if place == location_id] if present is None else list(present)
+        for npc in (seat for seat in self._story.seats if seat.role == "npc" and seat.id in here):
             made += await self._remember_npc(npc, location_id)
         return made
 
