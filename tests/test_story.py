@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import talekeeper as tk
+from talekeeper.ports import Commit, Read
 from talekeeper.testing.models import MoodyModel, ScriptedModel
 
 if TYPE_CHECKING:
@@ -886,6 +887,43 @@ async def test_an_override_is_undone_by_a_rewind_and_comes_back_with_its_branch(
     assert await contexts(story) == before
     left = next(branch for branch in await story.branches() if not branch.current)
     assert await contexts(await story.switch(left.name)) == after
+
+
+async def test_names_of_folds_do_not_tell_how_much_was_told(keeper: tk.Keeper) -> None:
+    story = await keeper.story(KEY, seats=TABLE)
+    await tell(story, 400)
+    await story.settle()
+    folds = await all_folds(story, "rogue")
+    record = await keeper.store.load(KEY)
+    assert record is not None
+    stored = {fold.key for fold in (await keeper.store.read(Read(record.id, all_folds=True))).folds}
+    assert len({fold.id for fold in folds}) == len(folds)
+    assert stored.isdisjoint(fold.id for fold in folds)
+    for fold in folds:
+        assert await story.fold(fold.id) == fold
+    places = [int(fold.id[:8], 16) for fold in folds]
+    assert max(places) > 1 << 28, "a place in clear would be a small number"
+
+
+async def test_a_story_from_before_folds_had_places_keeps_their_keys(tmp_path: Path) -> None:
+    async with tk.open(tmp_path / "saga.db", counter=tk.Heuristic()) as keeper:
+        await keeper.story(KEY, seats=TABLE)
+        record = await keeper.store.load(KEY)
+        assert record is not None
+        config = {name: value for name, value in record.config.items() if name != "placed"}
+        await keeper.store.write(Commit(story=record.id, rev=record.rev, touch=True, config=config))
+    async with tk.open(tmp_path / "saga.db", counter=tk.Heuristic()) as keeper:
+        story = await keeper.story(KEY)
+        await tell(story, 300)
+        await story.override((await story.folds("rogue"))[0].id, "In short: Mira lied.")
+        await tell(story, 300)
+        folds = await all_folds(story, "rogue")
+        before = await story.context("rogue", budget=900)
+    assert {len(fold.id) for fold in folds} == {24}
+    async with tk.open(tmp_path / "saga.db", counter=tk.Heuristic()) as keeper:
+        story = await keeper.story(KEY)
+        assert await all_folds(story, "rogue") == folds
+        assert await story.context("rogue", budget=900) == before
 
 
 async def test_an_override_is_seen_only_by_those_whose_memory_has_the_fold(keeper: tk.Keeper) -> None:

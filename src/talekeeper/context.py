@@ -61,6 +61,8 @@ class Sources:
     path: Path
     lines_of: Callable[[Sequence[Ref]], list[Line]]
     count: Callable[[str], int]
+    name_of: Callable[[str], str]
+    """A fold's name for the outside, by its key."""
     modelled: Callable[[], int] = lambda: 1 << 60
     """A model's text is shown for folds closed no later than this entry: others may have had one made (I3). Asked if there is one."""
 
@@ -442,7 +444,7 @@ def _paragraph(node: Node, sources: Sources) -> Item:
     lasting = node.level > 0 or node.closer != ""
     return Item(
         text=text, tokens=sources.count(text) if text else 0, kind="fold", sources=tuple(dict.fromkeys(cited)),
-        folds=(node.key,) if lasting else (), turn_count=node.turn_count,
+        folds=(sources.name_of(node.key),) if lasting else (), turn_count=node.turn_count,
     )  # fmt: skip
 
 
@@ -530,9 +532,9 @@ def _digest(nodes: Sequence[Node], items: Sequence[Item], room: int, sources: So
 def as_fold(node: Node, sources: Sources) -> Fold:
     """The fold as a noun."""
     made_by = "author" if node.author else "model" if sources.text_of(node) else "extractive"
-    children = node.children or tuple(ref.id for ref in node.refs)
+    children = tuple(map(sources.name_of, node.children)) or tuple(ref.id for ref in node.refs)
     return Fold(
-        id=node.key, level=node.level, made_by=made_by, sentences=sources.sentences(node), children=children,  # type: ignore[arg-type]
+        id=sources.name_of(node.key), level=node.level, made_by=made_by, sentences=sources.sentences(node), children=children,  # type: ignore[arg-type]
         turn_count=node.turn_count, location=node.location,
     )  # fmt: skip
 

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from talekeeper import recall as ranking
 from talekeeper import rim
 from talekeeper.errors import BudgetTooSmall, UnknownStory
-from talekeeper.hot import Hot, Shared, path_to, seats_of
+from talekeeper.hot import Hot, Names, Shared, path_to, seats_of
 from talekeeper.model import AUTHOR_KINDS, HEARD_KINDS, Context, Item, MemoryKey, Turn
 from talekeeper.ports import Branch, Commit, Entry, FoldRecord, Position, Read, Snapshot, Span, Store, StoryRecord
 from talekeeper.replay import Replay, snapshots_of
@@ -326,14 +326,15 @@ class _Examination:
     async def _sources(self, story: Story, item: Item) -> set[str]:
         """The ids of all turns behind an item: from the stored folds, or from the story where they are not stored yet."""
         sources, waiting = set(item.sources), list(item.folds)
+        names = Names(self._record.config["secret"])
         while waiting:
-            key = waiting.pop()
-            fold = self._folds.get(key)
+            name = waiting.pop()
+            fold = self._folds.get(names.fold(name))
             if fold is None:
-                sources.update(await story.sources(key))
+                sources.update(await story.sources(name))
             else:
                 sources.update(ref[2] for ref in fold.shape.get("refs", ()))
-                waiting += fold.shape.get("children", ())
+                waiting += map(names.fold, fold.shape.get("children", ()))
         return sources
 
     async def _can_be_recalled(self, story: Story, branch: Branch, seat: str, turn: Turn) -> bool:

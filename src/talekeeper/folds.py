@@ -11,6 +11,7 @@ O(log n) roots (I9).
 A fold's key is the hash of its sources (turn ids with revisions, or the keys of smaller folds). Same sources, same key, same
 extractive text, for ever: seats with the same past share folds, a crash in mid-fold loses nothing, two workers cannot make two (I5),
 and a rewind finds the very folds that were there before (I4). An edit gives the chunk a new key, and so every fold above it.
+Before the hash a key has its *place*, the entry at which the last source was closed: folds that are made together are stored together.
 """
 
 from __future__ import annotations
@@ -156,13 +157,24 @@ def unpack_sentences(rows: Iterable[Sequence[Any]]) -> tuple[Sentence, ...]:
     return tuple(Sentence(text, tuple(sources), bool(estimated), weight, tuple(about)) for text, sources, estimated, weight, about in rows)
 
 
+PLACE = 8
+"""How many characters of a key are its place. Keys of stories from before there were places have none."""
+HASH = 24
+
+
+def place_at(seq: int) -> str:
+    return f"{seq:08x}"
+
+
 def _hash(*parts: Any) -> str:
-    return hashlib.blake2b(json.dumps(parts, ensure_ascii=True).encode(), digest_size=12).hexdigest()
+    return hashlib.blake2b(json.dumps(parts, ensure_ascii=True).encode(), digest_size=HASH // 2).hexdigest()
 
 
-def make_leaf(refs: Sequence[Ref], *, channel: int, location: str | None, closed: int, closer: str, known: tuple[str, ...] = ()) -> Node:
+def make_leaf(
+    refs: Sequence[Ref], *, channel: int, location: str | None, closed: int, closer: str, known: tuple[str, ...] = (), place: str = ""
+) -> Node:
     """A fold over a run of turns of one channel. `closer` is the id of the turn that ended the run, at the entry `closed`."""
-    node = Node(_hash([(ref.id, ref.revision) for ref in refs], closer), 0)
+    node = Node(place + _hash([(ref.id, ref.revision) for ref in refs], closer), 0)
     node.closer = closer
     node.refs = tuple(refs)
     node.first, node.last = refs[0].seq, refs[-1].seq
@@ -175,7 +187,7 @@ def make_leaf(refs: Sequence[Ref], *, channel: int, location: str | None, closed
 
 def make_parent(children: Sequence[Node]) -> Node:
     """A fold over a run of folds of one level."""
-    node = Node(_hash([child.key for child in children]), children[0].level + 1)
+    node = Node(children[-1].key[:-HASH] + _hash([child.key for child in children]), children[0].level + 1)
     node.children = tuple(child.key for child in children)
     node.first = min(child.first for child in children)
     node.last = max(child.last for child in children)
@@ -187,12 +199,13 @@ def make_parent(children: Sequence[Node]) -> Node:
 
 
 def rewritten_key(key: str, event: str) -> str:
-    return _hash(key, event)
+    return key[:-HASH] + _hash(key, event)
 
 
 def first_key(node: Node) -> str:
     """The key that the fold had before an author wrote over it."""
-    return _hash(list(node.children)) if node.level else _hash([(ref.id, ref.revision) for ref in node.refs], node.closer)
+    made = _hash(list(node.children)) if node.level else _hash([(ref.id, ref.revision) for ref in node.refs], node.closer)
+    return node.key[:-HASH] + made
 
 
 def rewrite(node: Node, text: str, event: str) -> Node:
@@ -207,7 +220,10 @@ def rewrite(node: Node, text: str, event: str) -> Node:
 def revise(leaf: Node, turn_id: str, revision: str) -> Node:
     """The chunk after one of its turns was edited."""
     refs = [ref._replace(revision=revision) if ref.id == turn_id else ref for ref in leaf.refs]
-    return make_leaf(refs, channel=leaf.channel, location=leaf.location, closed=leaf.closed, closer=leaf.closer, known=leaf.known)
+    return make_leaf(
+        refs, channel=leaf.channel, location=leaf.location, closed=leaf.closed, closer=leaf.closer, known=leaf.known,
+        place=leaf.key[:-HASH],
+    )  # fmt: skip
 
 
 def replant(node: Node, key: str) -> Node:

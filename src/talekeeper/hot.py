@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 from talekeeper import recall
 from talekeeper.context import Line, Plan, Sources
 from talekeeper.errors import Conflict, StoreCorrupt, UnknownBranch, UnknownStory
-from talekeeper.folds import Missing, Node, Path, Ref, extract
+from talekeeper.folds import HASH, PLACE, Missing, Node, Path, Ref, extract
 from talekeeper.model import AUTHOR_KINDS, Health, MemoryKey, Seat, Turn
 from talekeeper.ports import (
     Branch,
@@ -49,6 +49,7 @@ T = TypeVar("T")
 
 
 _GENERATED = re.compile(r"t-[0-9a-f]{16}")
+_PLACED_KEY = re.compile(f"[0-9a-f]{{{PLACE + HASH}}}")
 
 
 def looks_generated(name: str) -> bool:
@@ -84,6 +85,16 @@ class Names:
         value = (value ^ value >> 32) * self._undo_second & _WORD
         value = ((value ^ value >> 32) * self._undo_first & _WORD) ^ self._start
         return Position(value >> 32, value & 0xFFFFFFFF)
+
+    def fold(self, key: str) -> str:
+        """The name of the fold of that key, and the key of the fold of that name: the place in it is masked, because it would tell how
+        much was told beside what a seat heard (I3). What has no place, or is no key, stays as it is."""
+        if _PLACED_KEY.fullmatch(key) is None:
+            return key
+        place, rest = key[:PLACE], key[PLACE:]
+        value = (int(rest[:16], 16) ^ self._start) * self._first & _WORD
+        value = (value ^ value >> 32) * self._second & _WORD
+        return f"{int(place, 16) ^ value >> 32:08x}{rest}"
 
 
 # -- configuration -------------------------------------------------------------------------------------------------------
@@ -260,7 +271,8 @@ class Hot:
         self.plans.clear()
         self.tail.clear()
         self._backlog.clear()
-        self._state = State(seats_of(record.config), record.config["since"], record.channels, Shelf())
+        config = record.config
+        self._state = State(seats_of(config), config["since"], record.channels, Shelf(), placed=bool(config.get("placed")))
         self.channel_for.clear()
         on = [Span(number, first, min(last, head)) for number, first, last in self.path.segments if first <= min(last, head)]
         found = await self.read(snapshot_on=on)
@@ -333,11 +345,13 @@ class Hot:
                 name, entry.seq, entry.kind, entry.speaker, entry.voice, entry.text, audience, entry.location, (), None,  # type: ignore[arg-type]
                 entry.time, entry.tokens,
             )  # fmt: skip
+        target = None if entry.kind == "mark" else extra.get("target")
+        if entry.kind == "override" and target is not None:
+            target = self.shared.names.fold(target)
         return Turn(
             id=name, seq=entry.seq, kind=entry.kind, speaker=entry.speaker, voice=entry.voice, text=entry.text,  # type: ignore[arg-type]
             audience=audience, location=entry.location, mentions=tuple(extra.get("mentions", ())),
-            when=extra.get("when"), time=entry.time, tokens=entry.tokens,
-            target=extra.get("target") if entry.kind != "mark" else None, cites=tuple(extra.get("cites", ())),
+            when=extra.get("when"), time=entry.time, tokens=entry.tokens, target=target, cites=tuple(extra.get("cites", ())),
         )  # fmt: skip
 
     def _line(self, entry: Entry, turn: Turn) -> Line:
@@ -391,7 +405,7 @@ class Hot:
         return [line.turn for line in self.lines_of(refs)]
 
     def sources(self) -> Sources:
-        return Sources(self.state, self.path, self.lines_of, self.shared.counter.count)
+        return Sources(self.state, self.path, self.lines_of, self.shared.counter.count, self.shared.names.fold)
 
     async def supply(self, work: Callable[[], T]) -> T:
         """What the work returns, after loading what it misses."""

@@ -114,7 +114,7 @@ class Keeper:
             if record is None:
                 raise UnknownStory(f"no story under the key {key.composite()!r}; pass seats=[…] to begin one")
         else:
-            config = {"seats": [seat_to_json(seat) for seat in seats], "since": {}, "secret": secrets.randbits(128)}
+            config = {"seats": [seat_to_json(seat) for seat in seats], "since": {}, "secret": secrets.randbits(128), "placed": True}
             record = await self.store.create(key, config)
         while len(self._stories) >= STORIES_IN_MEMORY:
             await self._put_away(next(iter(self._stories)))

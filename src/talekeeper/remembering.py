@@ -382,7 +382,7 @@ class Remembering:
             line += [rewritten_key(line[-1], hot.turn(entry).id) for entry in written if entry.text][-1:] or [node.key]
         kept = await hot.read(folds=line)
         known = {record.key for record in kept.folds} | {key for key in line if hot.state.shelf.get(key) is not None}
-        nodes = [await self._node(key) for key in line if key in known]  # what an author wrote may have been forgotten since
+        nodes = [await self._node_at(key) for key in line if key in known]  # what an author wrote may have been forgotten since
         return await hot.supply(lambda: [made for one in nodes for made in self._tellings(one, seat)])
 
     def _tellings(self, node: Node, seat: str | None) -> list[Fold]:
@@ -412,9 +412,12 @@ class Remembering:
         if not isinstance(fold, str):
             raise WrongType(f"a fold is named by its id, a string, not by {type(fold).__name__}")
         try:
-            return await self._hot.supply(lambda: self._hot.state.shelf.node(fold))
+            return await self._node_at(self._hot.shared.names.fold(fold))
         except Conflict:
             raise UnknownFold(f"no fold {fold!r} in this story") from None
+
+    async def _node_at(self, key: str) -> Node:
+        return await self._hot.supply(lambda: self._hot.state.shelf.node(key))
 
     async def sources(self, thing: Context | Block | Item | Fold | str) -> tuple[str, ...]:
         """The ids of all turns that a context, a block, an item or a fold stands for, in order."""

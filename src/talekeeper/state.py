@@ -12,6 +12,7 @@ from __future__ import annotations
 from bisect import insort
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from talekeeper.folds import (
@@ -25,6 +26,7 @@ from talekeeper.folds import (
     find,
     known_in,
     make_leaf,
+    place_at,
     replace,
     revise,
     rewrite,
@@ -147,8 +149,9 @@ class State:
     """See the module. `apply` moves it one entry on."""
 
     def __init__(
-        self, seats: Sequence[Seat], since: Mapping[str, Mapping[str, int]], channels: Mapping[int, tuple[str, ...]], shelf: Shelf
-    ) -> None:
+        self, seats: Sequence[Seat], since: Mapping[str, Mapping[str, int]], channels: Mapping[int, tuple[str, ...]], shelf: Shelf,
+        *, placed: bool = True,
+    ) -> None:  # fmt: skip
         self.seq = 0
         self.epoch = 0  # grows when something other than the newest end changed: an edit, a pin, an author's fold
         self.turns = 0
@@ -164,6 +167,7 @@ class State:
         self.open: dict[tuple[int, int], Chunk] = {}
         self.views: dict[str, View] = {}
         self.shelf = shelf
+        self._placed = placed
         self._masks: dict[int, int] = {}
         self._hearers: dict[int, tuple[str, ...]] = {}
         self.seat_up(seats, since, channels)
@@ -296,7 +300,11 @@ class State:
             told = [labels for number, labels in self.registry.items() if mask & self._masks[number] == mask]
             known = known_in("\n".join(turn.text for turn in chunk.turns), told)
         refs = [self.current(ref) for ref in chunk.refs]
-        leaf = make_leaf(refs, channel=chunk.channel, location=chunk.location, closed=seq, closer=closer, known=known)
+        make = partial(
+            make_leaf, channel=chunk.channel, location=chunk.location, closed=seq, closer=closer, known=known,
+            place=place_at(seq) if self._placed else "",
+        )  # fmt: skip
+        leaf = make(refs)
         leaf.turns = tuple(chunk.turns)
         leaf = self._intern(leaf)
         hearers = self._hearers[chunk.channel]
@@ -306,9 +314,7 @@ class State:
         common = self._common(chunk)
         if common:
             if len(common) < len(refs):  # someone joined in the middle of it
-                refs = [self.current(ref) for ref in common]
-                leaf = make_leaf(refs, channel=chunk.channel, location=chunk.location, closed=seq, closer=closer, known=known)
-                leaf = self._intern(leaf)
+                leaf = self._intern(make([self.current(ref) for ref in common]))
             view = self.views[COMMON]
             view.turns += leaf.turn_count
             view.tokens += leaf.tokens

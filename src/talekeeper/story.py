@@ -301,10 +301,10 @@ class Story(Telling, Remembering):
             def make() -> Made:
                 channels: dict[int, tuple[str, ...]] = {}
                 number = self._channel(tuple(sorted(seats)), channels)
-                return [self._event("override", "", text, None, number, 1, {"target": fold})], channels
+                return [self._event("override", "", text, None, number, 1, {"target": node.key})], channels
 
             event = (await self._write(make))[0]
-            made = await self._node(rewritten_key(fold, event.id))
+            made = await self._node_at(rewritten_key(node.key, event.id))
             return as_fold(made, hot.sources())
 
     async def forget(self, turn: TurnRef) -> None:

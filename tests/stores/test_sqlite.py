@@ -205,6 +205,24 @@ async def test_an_older_file_is_brought_up_to_date(path: Path, monkeypatch: pyte
         await SqliteStore.open(path)
 
 
+async def test_a_file_of_the_first_version_opens_with_its_folds(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    known = file.MIGRATIONS
+    monkeypatch.setattr(file, "MIGRATIONS", known[:1])
+    story = await made(path)
+    store = await SqliteStore.open(path)
+    folds = [fold("f1"), fold("00000003f0", "They parted."), fold("f2", "They met again.")]
+    await store.write(Commit(story=story.id, rev=story.rev, folds=folds))
+    await store.close()
+    assert raw(path, "SELECT count(*) FROM sqlite_master WHERE name = 'fold_keys'") == [(0,)]
+    monkeypatch.setattr(file, "MIGRATIONS", known)
+    store = await SqliteStore.open(path)
+    found = await store.read(Read(story.id, folds=["f2", "nowhere", "00000003f0"]))
+    assert {each.key: each for each in found.folds} == {each.key: each for each in folds[1:]}
+    assert len((await store.read(Read(story.id, all_folds=True))).folds) == 3
+    await store.close()
+    assert raw(path, "PRAGMA integrity_check") == [("ok",)]
+
+
 async def test_a_migration_that_fails_changes_nothing(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     story = await made(path)
     known = file.MIGRATIONS

@@ -71,6 +71,16 @@ CREATE TABLE indexed (
 -- Erasures that were committed, and have not yet left the index's old segments, the slack of pages and the write-ahead log.
 CREATE TABLE erasures (id INTEGER PRIMARY KEY);
 
+-- Folds in the order in which they came, so that those of one checkpoint share pages; rows of a kilobyte would overflow in an index.
+-- name: migration_2
+CREATE TABLE folds_in_order (
+    number INTEGER PRIMARY KEY, story INTEGER NOT NULL, key TEXT NOT NULL, shape TEXT NOT NULL, sentences TEXT NOT NULL
+);
+INSERT INTO folds_in_order (story, key, shape, sentences) SELECT story, key, shape, sentences FROM folds;
+DROP TABLE folds;
+ALTER TABLE folds_in_order RENAME TO folds;
+CREATE UNIQUE INDEX fold_keys ON folds (story, key);
+
 -- name: story_by_key
 SELECT id, rev, config, health, calls, tokens_in, tokens_out, failures FROM stories WHERE tenant = ? AND user = ? AND session = ?;
 
