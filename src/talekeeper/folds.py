@@ -28,7 +28,9 @@ from talekeeper.summarize import extractive
 CHUNK_TURNS = 8
 CHUNK_CHARS = 6000
 FANOUT = 8
-LEAF_SHARE = 0.3
+LEAF_SHARE = 0.4
+BY_HAND = 20.0
+"""What the author's own words are worth beside what was picked from turns: they come first in larger folds and digests."""
 
 
 class Ref(NamedTuple):
@@ -103,7 +105,7 @@ class Node:
     def limit(self) -> int:
         """How many tokens the fold's own text may have."""
         if self.level == 0:
-            return max(24, min(120, int(self.tokens * LEAF_SHARE)))
+            return max(48, min(150, int(self.tokens * LEAF_SHARE)))
         return 120 + 40 * min(self.level, 5)
 
     def record(self) -> FoldRecord:
@@ -213,7 +215,7 @@ def rewrite(node: Node, text: str, event: str) -> Node:
     sources = tuple(ref.id for ref in node.refs)  # of a larger fold, its children name them
     copy = replant(node, rewritten_key(node.key, event))
     copy.author = True
-    copy.sentences = (Sentence(text, sources, estimated=True),)
+    copy.sentences = (Sentence(text, sources, estimated=True, weight=BY_HAND),)
     return copy
 
 

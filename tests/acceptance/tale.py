@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import talekeeper as tk
+from talekeeper.memory.moments import AdventureMoment, moment_mark
 
 DATA = Path(__file__).with_name("data")
 
@@ -34,7 +34,7 @@ class Beat:
     to: tuple[str, ...] | None = None
     label: str = ""
     cites: str = ""
-    marks: tuple[dict[str, Any], ...] = ()
+    marks: tuple[tk.Mark, ...] = ()
 
 
 def read_tale(name: str) -> list[Beat]:
@@ -67,15 +67,15 @@ def _blocks(text: str) -> Iterator[tuple[str, list[str]]]:
     yield " ".join(words), marks
 
 
-def _mark(line: str) -> dict[str, Any]:
+def _mark(line: str) -> tk.Mark:
     found = _MARK.fullmatch(line)
     assert found is not None, f"no mark: {line!r}"
     if found["kind"]:
-        return {"topic": "world", "kind": found["kind"], "summary": found["summary"]}
-    return {"topic": "moment", "type": found["type"], "summary": found["summary"], "significance": float(found["significance"])}
+        return tk.Mark("world event", {"kind": found["kind"], "summary": found["summary"]})
+    return moment_mark(AdventureMoment(0, found["type"], found["summary"], float(found["significance"])))
 
 
-def _beat(text: str, place: str | None, marks: tuple[dict[str, Any], ...]) -> Beat | None:
+def _beat(text: str, place: str | None, marks: tuple[tk.Mark, ...]) -> Beat | None:
     if text.startswith("## "):
         return Beat("session", (), text[3:])
     if text.startswith("* "):
@@ -134,7 +134,9 @@ class Teller:
             return await self._move(beat)
         if beat.cites:
             return await story.reveal(self.labels[beat.cites][0], beat.to or (), text=beat.text, speaker=beat.who[0])
-        return await story.append(beat.who[0], beat.text, heard_by=beat.to, location=beat.place, kind=beat.kind, voice=beat.voice)  # type: ignore[arg-type]
+        return await story.append(
+            beat.who[0], beat.text, heard_by=beat.to, location=beat.place, kind=beat.kind, voice=beat.voice, marks=beat.marks,  # type: ignore[arg-type]
+        )  # fmt: skip
 
     async def _move(self, beat: Beat) -> tk.Turn:
         """Moves the seats one after the other; the beat's text comes with the last, so that all of them hear it."""

@@ -97,7 +97,9 @@ SECRETS: Mapping[str, Mapping[str, set[str]]] = {
     "Lisbet": {"": {"jory"}, "deal": {"crane"}, "confession": {"elena", "tamsin"}, "tells-borin": {"borin", "odalys", "wenna", "pip"}},
     "green wax": {"wax": {"jory", "crane"}, "found": {"elena", "tamsin"}},
     "heron": {"wax": {"jory", "crane"}, "found": {"elena", "tamsin"}},
-    "sold them": {"confession": {"jory", "elena", "tamsin"}},
+    "sold them the night": {"confession": {"jory", "elena", "tamsin"}},
+    "sell the night": {"sold": {"jory", "crane"}},  # as its moment has it
+    "betrayal from Borin": {"pact": {"jory", "elena", "tamsin"}},
     "green seal": {"tells-borin": {*PARTY, "odalys", "wenna", "pip"}},
     "brass key": {"brass": {"elena", "odalys"}, "opens": {"tamsin"}},
     "opened the sluice": {"vision": {"tamsin"}, "tells-all": {*PARTY, "odalys", "wenna", "pip"}},

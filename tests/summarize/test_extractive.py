@@ -242,8 +242,68 @@ def test_a_bare_vow_stands_with_what_is_vowed() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("I promise. Wenna shall have a roof and bread.", "I promise. Wenna shall have a roof and bread."),
+        ("Here is the key of the gate. I give it to you, Sister.", "Here is the key of the gate. I give it to you, Sister."),
+        ("I want the boy. He has stolen a silver spoon.", "I want the boy. He has stolen a silver spoon."),
+        ("Whoever sold us, I will drown him. I swear it by my forge.", "Whoever sold us, I will drown him. I swear it by my forge."),
+    ],
+)
+def test_what_says_little_alone_stands_with_what_it_leans_on(text: str, expected: str) -> None:
+    fold = condense(turns(("Kael", text), ("DM", "Mira takes the crown of ash from the altar.")), limit=90)
+    assert f'Kael: "{expected}"' in [sentence.text for sentence in fold]
+
+
+def test_a_name_is_not_lent_to_a_pronoun_after_someone_else_has_spoken() -> None:
+    story = turns(("DM", "Borin comes out on the dam."), ("Jory", "I will stand on the chain myself."), ("DM", "He takes the iron key."))
+    assert "He takes the iron key." in told(condense(story, limit=90))
+    assert "[Borin] takes the iron key." in told(condense(story[::2], limit=90))
+
+
+def test_of_two_people_neither_is_the_one_who_is_meant() -> None:
+    assert "[Borin]" not in told(condense(turns(("DM", "Borin and Jory find the chain. He takes the iron key.")), limit=90))
+
+
+def test_a_voice_that_the_narrator_lends_is_named() -> None:
+    lent = turn(1, "DM", "Half of your debt is paid, thief.")._replace(voice="Madam Sable")
+    assert told(condense([lent], limit=50)) == 'Madam Sable: "Half of your debt is paid, thief."'
+
+
+def test_coming_and_going_gives_way_to_what_happens() -> None:
+    moves = [
+        turn(1, "Wren", "Wren leaves Salt Lantern.", "leave"),
+        turn(2, "Wren", "Wren comes to cellar.", "enter")._replace(location="cellar"),
+    ]
+    happens = turn(3, "DM", "Between the barrels stands a lantern.")
+    assert told(condense([*moves, happens], limit=90)) == happens.text
+    assert told(merge([*condense(moves[:1], limit=50), *condense([happens], limit=50)], limit=90)) == happens.text
+    bearing = turn(4, "Mira", "Mira comes in and gives Borin the crown of ash.", "enter")
+    assert bearing.text in told(condense([bearing, happens], limit=90))
+
+
+@pytest.mark.parametrize(
+    ("said", "beside"),
+    [
+        ("I did not promise you anything at all.", "I promise you a berth on the ship."),
+        ("We speak the words for the dead.", "Old Tomas the miller of Harrow is dead."),
+        ("I ask Dorrit what we all owe here.", "I owe you twelve crowns."),
+    ],
+)
+def test_a_cue_that_only_seems_to_be_there_counts_for_little(said: str, beside: str) -> None:
+    seeming, real = condense(turns(("Mira", said), ("Kael", beside)), limit=90)
+    assert seeming.weight + 4 < real.weight
+
+
+def test_a_deadline_matters() -> None:
+    story = turns(("Odalys", "Ring the old bell before Candlemas, all of you."), ("Odalys", "The old bell is rung by all of you."))
+    assert told(condense(story, limit=16)).startswith('Odalys: "Ring')
+
+
+@pytest.mark.parametrize(
     "text",
     [
+        "Elena 15, Borin 11, Jory 3.", "Can someone pass the crisps?",
         "I roll a 14 plus 3.", "(d20: 17)", "Roll for initiative!", "That's a 22 to hit.", "Make a perception check.", "I got a 28.",
         "Nat 20!", "Okay, cool.", "Let me think…", "Hello everyone, welcome back!", "Can someone pass the pizza?", "Haha, lol.",
         "Hmm, okay. Wait.",         "How many hit points do you have left?", "Let's take a five minute break.", "That sounds great, Mira!",

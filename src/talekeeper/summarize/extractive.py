@@ -14,6 +14,7 @@ import heapq
 import re
 from collections.abc import Collection, Sequence
 from functools import lru_cache, reduce
+from itertools import pairwise
 from operator import or_
 
 from talekeeper.model import Sentence, Turn
@@ -30,37 +31,43 @@ from talekeeper.summarize.speech import (
     clip,
     drafts_of,
     is_narrator,
+    marks_with,
     tell,
 )
 from talekeeper.summarize.words import (
     CJK,
     CONTENT,
     MARK,
+    NAMEABLE,
     NUMBER,
     PERSON,
     SAY,
     TIME,
     Pattern,
+    Word,
     is_cjk,
     languages,
     listed,
     normalise,
     phrases_in,
-)
+)  # fmt: skip
 from talekeeper.tokens import estimate_tokens
 
 # --- worth -----------------------------------------------------------------------------------------------------------
 
 _EVENTS = {
-    "promise": 4.0, "death": 4.0, "threat": 2.8, "reveal": 2.5, "quest": 2.5, "outcome": 2.0, "decide": 2.0, "gain": 2.0, "travel": 1.0,
+    "promise": 4.0, "death": 4.0, "betray": 3.5, "threat": 2.8, "reveal": 2.5, "quest": 2.5, "outcome": 2.0, "decide": 2.0, "gain": 2.0,
 }  # fmt: skip
 _ABOUT = {"thing": 1.2, "money": 1.2, "number": 1.0, "person": 0.6, "place": 0.6, "time": 0.5}
 _CUES = reduce(or_, (MARK[name] for name in _EVENTS))
 _WEIGHED = reduce(or_, (MARK[name] for name in _ABOUT), _CUES)
 _OFFER = MARK["gain"] | MARK["quest"] | MARK["promise"] | MARK["decide"]
 _ORDER = MARK["gain"] | MARK["quest"] | MARK["death"]
-_GAIN, _GOODS = MARK["gain"], MARK["thing"] | MARK["money"] | NUMBER
+_GAIN, _THING = MARK["gain"], MARK["thing"]
+_GOODS = _THING | MARK["money"] | NUMBER
 _DEATH, _MONEY = MARK["death"], MARK["money"]
+_PROMISE = MARK["promise"]
+_DENIABLE = _PROMISE | _GAIN | _DEATH
 _FIRST, _PRONOUN = MARK["first"], MARK["pronoun"]
 _ROLL, _TABLE, _CHATTER = MARK["roll"], MARK["table"], MARK["chatter"]
 _DIGITS = Pattern(r"\d+")
@@ -73,6 +80,10 @@ _DICE_TALK = Pattern(
 )
 _DICE_TALK_WORDS = 16
 """Talk of dice is short, unless it says so: a number in a longer sentence is one of the story."""
+_DEADLINE, _INTENT = 1.5, 0.8
+_MOVES = frozenset({"enter", "leave"})
+_MOVE = 2.0
+"""By how much coming and going is less than what happens."""
 _DETAIL = 0.3
 """What a word is worth that tells anything at all."""
 _BASE = 25.0
@@ -81,7 +92,7 @@ _BASE = 25.0
 
 @lru_cache(maxsize=1 << 12)
 def _weight(marks: int) -> float:
-    """What happens, the foremost thing in full and the rest by half; what it is about, up to a point; a vow or a bargain above all.
+    """What happens, the foremost thing in full and the rest by half; what it is about, up to a point; a vow or a bargain above all; a gift.
 
     To give or take is an event where there is something to have.
     """
@@ -89,9 +100,10 @@ def _weight(marks: int) -> float:
     if marks & _GAIN and not marks & _GOODS:
         events.remove(_EVENTS["gain"])
     about = min(2.0, sum(weight for name, weight in _ABOUT.items() if marks & MARK[name]))
-    vow = 2.0 if marks & MARK["promise"] and marks & _FIRST else 0.0  # who speaks for a seat is in the first person
+    vow = 3.0 if marks & _PROMISE and marks & _FIRST else 0.0  # who speaks for a seat is in the first person
     bargain = 3.0 if marks & _OFFER and marks & _MONEY and marks & NUMBER else 0.0
-    return sum(events[:1]) + 0.5 * sum(events[1:3]) + about + bargain + vow
+    gift = 1.0 if marks & _GAIN and marks & _THING else 0.0
+    return sum(events[:1]) + 0.5 * sum(events[1:3]) + about + bargain + gift + vow
 
 
 def _judge(drafts: list[Draft], known: Collection[str], voices: Collection[str]) -> None:
@@ -99,19 +111,20 @@ def _judge(drafts: list[Draft], known: Collection[str], voices: Collection[str])
     speakers = {norm for voice in voices for piece in voice.split() if (norm := normalise(piece))}
     sure = set(speakers)
     for draft in drafts:
-        draft.reading = study(draft.body, draft.lang)
+        if draft.reading is UNREAD:
+            draft.reading = study(draft.body, draft.lang)
         sure.update(draft.reading.sure)
     whole = " ".join([draft.body for draft in drafts])
     registry = known_terms(known, whole)
-    spoken = {lang: phrases_in(whole, lang) for lang in {draft.lang: None for draft in drafts}}
+    phrases = {lang: phrases_in(whole, lang) for lang in {draft.lang for draft in drafts}}
     met: set[str] = set()
     for draft in drafts:
         body, reading = draft.body, draft.reading
         if reading.doubtful:
             draft.reading = reading = reading.given(sure, draft.lang)
-        draft.keys, marks = reading.keys, reading.marks
-        for phrase, mark in spoken[draft.lang]:
-            marks |= mark if phrase in body else 0
+        draft.keys, marks = reading.keys, marks_with(draft, phrases[draft.lang])
+        if marks & _DENIABLE:
+            marks &= ~_only_seems(reading.words, marks)
         draft.marks = marks
         familiar = terms_in(body, reading.words, registry) if registry else ()
         if familiar:
@@ -127,8 +140,23 @@ def _judge(drafts: list[Draft], known: Collection[str], voices: Collection[str])
             if draft.keys:
                 new = [key for key in draft.keys if key not in met]
                 draft.worth += 0.5 * min(3, len(draft.keys)) + 0.5 * min(2, len(new))
-                draft.worth += 1.5 if named and marks & _DEATH else 0.8 if named and marks & SAY else 0.0
+                draft.worth += 3.0 if named and marks & _DEATH else 0.8 if named and marks & SAY else 0.0
                 met.update(new)
+
+
+def _only_seems(words: Sequence[Word], marks: int) -> int:
+    """The cues that are there by their words alone: what was not promised, "the dead" as such, a debt of nothing."""
+    seems = real = 0
+    for at, word in enumerate(words):
+        if cue := word.marks & _DENIABLE:
+            before = [near.norm for near in words[max(0, at - 3) : at]]
+            if not listed("not").isdisjoint(before) or (word.norm == "dead" and before[-1:] == ["the"]):
+                seems |= cue
+            elif cue & _PROMISE and not marks & _GOODS and word.norm in listed("owing"):
+                seems |= _PROMISE
+            else:
+                real |= cue
+    return seems & ~real
 
 
 def _rank(draft: Draft, voices: Collection[str]) -> int:
@@ -142,6 +170,8 @@ def _rank(draft: Draft, voices: Collection[str]) -> int:
             return TABLE_TALK
     if (marks & _ROLL or (marks & NUMBER and len(words) <= _DICE_TALK_WORDS)) and _talks_dice(draft.body):
         return TABLE_TALK
+    if marks & NUMBER and all(word.marks & (NUMBER | NAMEABLE) for word in words) and len(_DIGITS.findall(draft.body)) > 1:
+        return TABLE_TALK  # "Elena 15, Borin 11"
     if is_cjk(draft.lang):
         idle = sum(len(word.norm) for word in words if word.marks & _CHATTER)
         return IDLE_TALK if idle * 2 >= len(draft.body.strip("。！？…「」“”，、 ")) else PLAIN
@@ -155,6 +185,23 @@ def _rank(draft: Draft, voices: Collection[str]) -> int:
 def _talks_dice(text: str) -> bool:
     """Whether a number in the sentence is one of dice or rules; looks around each number only, because most sentences have none such."""
     return any(_DICE_TALK.search(text, max(0, run.start() - 32), run.end() + 12) for run in _DIGITS.finditer(text))
+
+
+def _put_behind(draft: Draft, turn: Turn) -> None:
+    """Coming and going is less than what happens, and dice have nothing to tell."""
+    if turn.kind not in _MOVES:
+        draft.rank = TABLE_TALK
+        return
+    draft.worth -= _MOVE
+    if not draft.marks & _CUES and _told_beside(draft, f"{turn.voice} {turn.location or ''}") <= 1:
+        draft.rank = IDLE_TALK
+
+
+def _told_beside(draft: Draft, names: str) -> int:
+    """How many words of a sentence tell something beside its names, and beside those."""
+    known = {normalise(piece) for piece in names.split()}
+    places = {at for name in draft.reading.names for at in name.places}
+    return sum(word.detail for at, word in enumerate(draft.reading.words) if at not in places and word.norm not in known)
 
 
 def tells(sentence: str, lang: str) -> bool:
@@ -175,9 +222,20 @@ def _form(draft: Draft) -> float:
         return worth - (1.0 if len(text) < 7 else 0.0) - (0.8 if not draft.keys and draft.marks & _PRONOUN else 0.0)
     if len(words) < 4:
         worth -= 2.5
+    if draft.marks & TIME:
+        worth += _urgency(words)
+    if draft.marks & _FIRST and any(after.norm in ("will", "shall") and word.marks & _FIRST for word, after in pairwise(words)):
+        worth += _INTENT
     if not draft.keys and words and words[0].marks & _PRONOUN:
         return worth - 1.2
     return worth - (0.6 if len(words) > 2 and (words[1].marks | words[2].marks) & _PRONOUN else 0.0)
+
+
+def _urgency(words: Sequence[Word]) -> float:
+    """What it is worth that there is a time until which something is to be done."""
+    times = [word for word in words if word.marks & TIME]
+    until = any(word.norm in listed("deadline") for word in words)
+    return _DEADLINE if until or (len(times) > 1 and any(word.marks & NUMBER for word in words)) else 0.0
 
 
 # --- choice ----------------------------------------------------------------------------------------------------------
@@ -313,17 +371,23 @@ def condense(turns: Sequence[Turn], *, limit: int, known: Collection[str] = ()) 
     """
     drafts: list[Draft] = []
     narrators = [is_narrator(turn) for turn in turns]
-    for stretch, (turn, lang) in enumerate(zip(turns, languages([turn.text for turn in turns]), strict=True)):
+    texts = [turn.text for turn in turns]
+    langs, whole = languages(texts), "\n".join(texts)
+    phrases = {lang: phrases_in(whole, lang) for lang in set(langs)}
+    for stretch, (turn, lang) in enumerate(zip(turns, langs, strict=True)):
         text = turn.text
         if "(" in text or "[" in text or "（" in text:
             text = ASIDE.sub("", text).strip() or text
-        for draft in drafts_of(text, lang):
+        for draft in drafts_of(text, lang, not narrators[stretch], phrases[lang]):
             draft.sources, draft.stretch = (turn.id,), stretch
             draft.voice = draft.voice if narrators[stretch] else turn.voice
             if turn.kind == "event" or turn.kind == "note":
                 draft.worth = 1.0
             drafts.append(draft)
     _judge(drafts, known, dict.fromkeys(draft.voice for draft in drafts if draft.voice))
+    for draft in drafts:
+        if (turn := turns[draft.stretch]).kind in _MOVES or turn.voice.casefold() in listed("dice_voice"):
+            _put_behind(draft, turn)
     tell(drafts, turns, narrators)
     return _choose(drafts, limit, fade=0.8)
 

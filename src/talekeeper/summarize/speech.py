@@ -9,10 +9,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from talekeeper.model import Turn
-from talekeeper.summarize.names import Reading, marks_of, study
-from talekeeper.summarize.words import CJK, MARK, PERSON, SAY, STOP, Pattern, is_cjk, listed, read
+from talekeeper.summarize.names import Reading, study
+from talekeeper.summarize.words import CJK, MARK, PERSON, SAY, STOP, Pattern, Phrases, has_phrase, is_cjk, listed, read
 from talekeeper.tokens import estimate_tokens
 
 # --- sentences -------------------------------------------------------------------------------------------------------
@@ -123,10 +124,17 @@ class Draft:
 
 _BOND = MARK["promise"] | MARK["decide"]
 _DEATH, _FIRST, _SECOND, _PRONOUN = MARK["death"], MARK["first"], MARK["second"], MARK["pronoun"]
+_TABLE = MARK["table"]
+_HANDLED = MARK["promise"] | MARK["decide"] | MARK["gain"]
+_HAPPENS = _HANDLED | MARK["reveal"] | MARK["threat"] | MARK["betray"] | _DEATH
+_TOGETHER, _SHORT = 240, 110
+"""How many signs two sentences may have that are put together, and the one on which the other leans."""
 _TOLD_BARE = frozenset({"event", "note", "session", "enter", "leave"})
 _QUOTES = {"de": ("„", "“"), "fr": ("« ", " »"), "ru": ("«", "»"), "es": ("«", "»"), "zh": ("“", "”"), "ja": ("「", "」")}
 _MARKS = Pattern(r"[\"“”„«»「」『』]")
 _PARTNER = {"“": "”", "„": "“", "«": "»", "「": "」", "『": "』", '"': '"'}
+_PLAIN_WHO = 1.0
+"""What it is worth that a sentence's "He" could be given a name, and what it costs if it could not."""
 OPENING, _CLOSING = "".join(_PARTNER), "".join(_PARTNER.values())
 ASIDE = Pattern(
     r"\s?[(\[（][^()\[\]（）]{0,60}?(?:\b(?:\d*[dwкд]\d+|dc|ac|hp|ooc|roll\w*|nat(?:ural)?\s?\d+|crit\w*|würf\w*|wurf|tirada|jet"
@@ -156,14 +164,17 @@ def _outside(text: str, inside: bool) -> str:
     return " ".join(parts).strip(" ,.;:!?…—–-，。、：")
 
 
-def drafts_of(text: str, lang: str) -> list[Draft]:
-    """The sentences of a turn's text; quotations over several sentences get their marks back, and their speaker."""
+def drafts_of(text: str, lang: str, spoken: bool, phrases: Phrases) -> list[Draft]:
+    """The sentences of a turn's text, read; quotations over several sentences get their marks back, and their speaker.
+
+    `spoken`: it is said, not told. `phrases`: those that may be in it."""
     sentences = split_sentences(text)
     drafts: list[Draft] = []
     if not _MARKS.search(text):
         for sentence in sentences:
-            drafts.append(Draft(sentence, lang))
-            _join_stump(drafts)
+            drafts.append(Draft(sentence, lang, reading=study(sentence, lang)))
+            if len(drafts) > 1:
+                _join_leaning(drafts, spoken, phrases)
         return drafts
     inside, opening = False, '"'
     for sentence in sentences:
@@ -174,22 +185,57 @@ def drafts_of(text: str, lang: str) -> list[Draft]:
             opening = next((mark for mark in reversed(_MARKS.findall(sentence)) if mark in _PARTNER), opening)
             whole += _PARTNER[opening]
         if drafts and drafts[-1].outside == "" and whole == sentence and _is_tag(sentence, lang):
-            drafts[-1] = Draft(f"{drafts[-1].body} {sentence}", lang, outside=outside)
-        else:
-            drafts.append(Draft(whole, lang, outside=outside if _MARKS.search(whole) else None))
-            _join_stump(drafts)
+            whole = f"{drafts.pop().body} {sentence}"
+        drafts.append(Draft(whole, lang, outside=outside if _MARKS.search(whole) else None, reading=study(whole, lang)))
+        if len(drafts) > 1:
+            _join_leaning(drafts, spoken or was, phrases)
     _find_tellers(drafts)
     return drafts
 
 
-def _join_stump(drafts: list[Draft]) -> None:
-    """Puts the last draft to the one before it, if it is no more than an "I promise.": to what, stands there."""
-    if len(drafts) < 2 or len(drafts[-1].body) > 40 or len(drafts[-2].body) > 160:
+def _join_leaning(drafts: list[Draft], spoken: bool, phrases: Phrases) -> None:
+    """Puts the last draft to the one before it where either says little alone: an "I promise.", an "I give it to you."."""
+    before, last = drafts[-2:]
+    if len(before.body) + len(last.body) > _TOGETHER or (before.outside == "") != (last.outside == ""):
         return
-    before, stump = drafts[-2:]
-    if study(stump.body, stump.lang).detail < 4 and marks_of(stump.body, stump.lang) & _BOND:
-        outside = None if before.outside is None and stump.outside is None else f"{before.outside or ''}{stump.outside or ''}"
-        drafts[-2:] = [Draft(f"{before.body}{'' if is_cjk(before.lang) else ' '}{stump.body}", before.lang, outside=outside)]
+    if _is_bare_vow(last, phrases) or (len(drafts) == 2 and _is_bare_vow(before, phrases)) or _leans(last, before, spoken, phrases):
+        outside = None if last.outside is None else f"{before.outside}{last.outside}"
+        body = _together(before.body, last.body, last.lang)
+        drafts[-2:] = [Draft(body, last.lang, outside=outside, reading=study(body, last.lang))]
+
+
+def _is_bare_vow(draft: Draft, phrases: Phrases) -> bool:
+    """Whether a sentence is no more than an "I promise."."""
+    return len(draft.body) <= 40 and draft.reading.detail < 4 and bool(marks_with(draft, phrases) & _BOND)
+
+
+def marks_with(draft: Draft, phrases: Phrases) -> int:
+    """The marks of a sentence's words, and of those phrases that are in it."""
+    marks = draft.reading.marks
+    for phrase, mark in phrases:
+        if has_phrase(draft.body, phrase):
+            marks |= mark
+    return marks
+
+
+def _leans(draft: Draft, before: Draft, spoken: bool, phrases: Phrases) -> bool:
+    """Whether something happens in a sentence to an "it" or, in speech, a "he", that stands in the short sentence before it."""
+    words, marks = draft.reading.words, draft.reading.marks
+    if not marks & _PRONOUN or len(before.body) > _SHORT or is_cjk(draft.lang):
+        return False
+    lead, anaphors = words[0].norm, listed("anaphor")
+    if lead in anaphors or (spoken and lead in listed("he")):
+        leans = bool(marks_with(draft, phrases) & _HAPPENS)
+    else:
+        leans = bool(marks & _HANDLED) and any(word.marks & _HANDLED and after.norm in anaphors for word, after in pairwise(words))
+    return leans and not before.reading.marks & _TABLE and "?" not in before.body[-2:]
+
+
+def _together(before: str, after: str, lang: str) -> str:
+    """Two sentences as one text; of two quotations, one."""
+    if before[-1] in _CLOSING and after[0] in OPENING and _PARTNER[after[0]] == before[-1]:
+        before, after = before[:-1].rstrip(), after[1:].lstrip()
+    return f"{before}{'' if is_cjk(lang) else ' '}{after}"
 
 
 def _is_tag(sentence: str, lang: str) -> bool:
@@ -212,7 +258,7 @@ def _find_tellers(drafts: list[Draft]) -> None:
 def _doer(draft: Draft) -> str:
     """The name with which a sentence begins, quotes apart; where it has quotes, the only name beside them."""
     text = draft.body if draft.outside is None else draft.outside
-    reading = study(text, draft.lang)
+    reading = draft.reading if draft.outside is None else study(text, draft.lang)
     return _subject(text, reading) or (reading.names[0].text if draft.outside is not None and len(reading.names) == 1 else "")
 
 
@@ -224,13 +270,17 @@ def _subject(text: str, reading: Reading) -> str:
     if not first.places:  # a script without blanks
         return first.text if text.startswith(first.text) else ""
     if first.places[0] == 0 or (first.places[0] == 1 and words[0].marks & STOP):
-        return first.text
+        after = first.places[-1] + 1
+        return "" if after < len(words) and words[after].norm in listed("and") else first.text  # of two, it is not plain who is meant
     titled = [name.text for name in reading.names if (words[name.places[0]].marks | words[name.places[0] - 1].marks) & PERSON]
     return titled[0] if len(titled) == 1 else ""
 
 
 def is_narrator(turn: Turn) -> bool:
-    return turn.kind in _TOLD_BARE or turn.voice.casefold() in listed("narrator") or turn.speaker.casefold() in listed("narrator")
+    """Whether a turn is told rather than said. A narrator who lends someone a voice speaks for them, unless in the manner of a narrator."""
+    if turn.kind in _TOLD_BARE or turn.voice.casefold() in listed("narrator"):
+        return True
+    return turn.speaker.casefold() in listed("narrator") and (not turn.voice or _MARKS.search(turn.text) is not None)
 
 
 def _attribute(draft: Draft, voice: str) -> None:
@@ -244,13 +294,14 @@ def _attribute(draft: Draft, voice: str) -> None:
 
 
 def tell(drafts: list[Draft], turns: Sequence[Turn], narrators: Sequence[bool]) -> None:
-    """Gives each draft the text with which it would stand in the fold."""
+    """Gives each draft the text with which it would stand in the fold. A pronoun gets a name until someone else has had their say."""
     subject = gender = ""
     for draft in drafts:
         turn, words = turns[draft.stretch], draft.reading.words
         lead = words[0] if words else None
         draft.text = _ended(draft.body, draft.lang)
         if not narrators[draft.stretch]:
+            subject = "" if draft.rank == PLAIN else subject
             if turn.voice and not _names_itself(draft, turn.voice):
                 _attribute(draft, turn.voice)
         elif draft.outside == "":
@@ -261,7 +312,9 @@ def tell(drafts: list[Draft], turns: Sequence[Turn], narrators: Sequence[bool]) 
             his = _gender([lead.norm])
             if subject and gender in ("", his):
                 draft.text, gender = f"[{subject}]{draft.text[len(lead.plain) :]}", his
+                draft.worth += _PLAIN_WHO
             else:
+                draft.worth -= _PLAIN_WHO
                 subject = ""
         elif lead and draft.outside is None and not (lead.marks & (_PRONOUN | _SECOND) and draft.text.startswith(lead.plain)):
             subject = "" if draft.marks & _DEATH else _subject(draft.body, draft.reading)
@@ -269,8 +322,8 @@ def tell(drafts: list[Draft], turns: Sequence[Turn], narrators: Sequence[bool]) 
 
 
 def _names_itself(draft: Draft, voice: str) -> bool:
-    """Whether a seat tells of itself by name: at the start of a sentence, or beside a quotation."""
-    told = draft.body[: len(voice) + 12] if draft.outside is None else draft.outside
+    """Whether a seat tells of itself by name: at the start of a sentence, beside a quotation, or with no "I" in it."""
+    told = draft.body[: len(voice) + 12] if draft.outside is None and draft.marks & (_FIRST | _SECOND) else draft.outside or draft.body
     if voice.lower() not in told.lower():
         return False
     return bool(CJK.search(voice)) or re.search(rf"(?<!\w){re.escape(voice)}(?!\w)", told, re.I) is not None

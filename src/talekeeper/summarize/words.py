@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import TypeAlias
 
 
 class Pattern:
@@ -35,13 +36,13 @@ class Pattern:
         return getattr(compiled, method)
 
 
-CUES = ("promise", "threat", "death", "gain", "decide", "reveal", "quest", "outcome", "travel")
+CUES = ("promise", "threat", "death", "gain", "decide", "reveal", "quest", "outcome", "betray")
 ABOUT = ("money", "thing", "person", "place", "time", "number")
 SPEECH = ("say", "first", "second", "pronoun")
 NOISE = ("roll", "table", "chatter", "stop", "starter")
 FORMS = ("nameable", "content", "opens", "breaks", "ends", "owns")
 MARK = {name: 1 << bit for bit, name in enumerate(CUES + ABOUT + SPEECH + NOISE + FORMS)}  # 30 bits at most are quick in Python
-MARK |= {"betray": MARK["threat"], "dice": MARK["table"], "neutral": 0}
+MARK |= {"dice": MARK["table"], "neutral": 0}
 
 NAMEABLE, CONTENT, OPENS, BREAKS, ENDS, OWNS = (MARK[name] for name in FORMS)
 MONEY, THING, PERSON, PLACE, TIME, NUMBER = (MARK[name] for name in ABOUT)
@@ -103,6 +104,10 @@ def _lexicon(lang: str) -> tuple[dict[str, int], dict[str, int]]:
                 into, key = (begin, word[:-1]) if word.endswith("*") else (whole, word)
                 into[key] = into.get(key, 0) | MARK[group]
     return whole, begin
+
+
+Phrases: TypeAlias = Sequence[tuple[str, int]]
+"""Words that are looked for across blanks, each with the marks of its groups."""
 
 
 @cache
@@ -194,7 +199,13 @@ def read_cjk(text: str, lang: str) -> list[Word]:
     return [Word(marks[word], word, word) for word in pattern.findall(text.lower())]
 
 
-def phrases_in(text: str, lang: str) -> list[tuple[str, int]]:
+def has_phrase(text: str, phrase: str) -> bool:
+    """Whether a phrase stands in a text, and not only as the beginning of another: no "was me" in "was meant"."""
+    at = text.find(phrase)
+    return at >= 0 and not text[at + len(phrase) : at + len(phrase) + 1].isalpha()
+
+
+def phrases_in(text: str, lang: str) -> Phrases:
     """The phrases in a text, each with the marks of its groups."""
     return [(phrase, marks) for phrase, marks in _phrases(lang) if phrase in text]
 
