@@ -1,0 +1,144 @@
+"""Rulings on what is done with people: talk, questions, charm, threats, blows, promises, secrets."""
+
+from __future__ import annotations
+
+import re
+
+from talekeeper.table import commands as cm
+from talekeeper.table.case import Case, Ruled
+from talekeeper.table.choices import company, told
+from talekeeper.table.rules import commands_for, holds
+from talekeeper.table.scenario import Mark, Npc, Topic
+from talekeeper.table.understand import Intent, words_of
+
+_LETHAL = frozenset({"kill", "murder", "slay", "execute", "assassinate"})
+
+
+def say(case: Case, intent: Intent) -> Ruled:
+    npc = case.npc(intent.npc) or next(iter(case.people), None)
+    if intent.hero or npc is None:
+        return Ruled("No roll. It is heard.", [case.beat("banter", intent.hero)])
+    return Ruled("No roll. It is heard.", [case.beat("say", npc.id), case.met(npc)])
+
+
+def talk(case: Case, intent: Intent) -> Ruled:
+    npc = case.meant(intent)
+    if npc is None:
+        return case.missing(intent) if intent.npc else say(case, intent)
+    times = case.state.flags.get(f"talk.{npc.id}", 0) + 1
+    return Ruled(f"{npc.name} answers.", [case.beat("talk", npc.id), case.met(npc), cm.SetFlag(f"talk.{npc.id}", times)])
+
+
+def ask(case: Case, intent: Intent) -> Ruled:
+    npc = case.meant(intent)
+    if npc is None:
+        return case.missing(intent) if intent.npc else say(case, intent)
+    topic = next((one for one in npc.topics if one.id == intent.topic), None)
+    if topic is None:
+        return Ruled(f"{npc.name} cannot say.", [case.beat("unknown", npc.id), case.met(npc)])
+    if told(case.state, npc.id, topic, case.actor):
+        return Ruled(f"{npc.name} has said so before.", [case.beat("topic", npc.id, topic.id, degree="again")])
+    if case.state.feels(npc.id, case.actor) < topic.attitude:
+        return Ruled(f"{npc.name} will not say, not yet.", [case.beat("topic", npc.id, topic.id, degree="closed"), case.met(npc)])
+    return tell(case, npc, topic)
+
+
+def tell(case: Case, npc: Npc, topic: Topic) -> Ruled:
+    """An NPC says what they know; in secret, into one ear."""
+    mark = f"told.{npc.id}/{topic.id}" + (f"/{case.actor}" if topic.secretly else "")
+    found = [case.beat("topic", npc.id, topic.id, degree="new", secretly=topic.secretly), cm.SetFlag(mark), case.met(npc)]
+    if topic.secretly:
+        found.append(cm.Whisper((case.actor,), case.prose.must(topic.say, topic.id), npc.id))
+    found += commands_for(topic.do, case.state, case.scenario, case.actor, secretly=topic.secretly)
+    return Ruled(f"{npc.name} tells.", found, None if topic.secretly else topic.mark)
+
+
+def persuade(case: Case, intent: Intent) -> Ruled:
+    npc = case.meant(intent)
+    if npc is None:
+        return case.missing(intent)
+    seen = case.check("heart", max(6, 8 - case.state.feels(npc.id, case.actor)), f"persuade/{npc.id}")
+    found = [case.beat("persuade", npc.id, degree=seen.degree), case.met(npc)]
+    if seen.succeeded:
+        found.append(cm.ChangeRelationship(npc.id, 1, case.actor))
+    elif seen.degree == "awful":
+        found.append(cm.ChangeRelationship(npc.id, -1, case.actor))
+    return Ruled(seen.text, found)
+
+
+def threaten(case: Case, intent: Intent) -> Ruled:
+    """Fear opens a mouth that trust has not, and closes everything else."""
+    npc = case.meant(intent)
+    if npc is None:
+        return case.missing(intent)
+    seen = case.check("might", npc.difficulty, f"threaten/{npc.id}")
+    found = [case.beat("threaten", npc.id, degree=seen.degree), case.met(npc), cm.ChangeRelationship(npc.id, -2, case.actor)]
+    open_topics = (one for one in npc.topics if holds(one.when, case.state, case.scenario, case.actor))
+    kept = next((one for one in open_topics if not told(case.state, npc.id, one, case.actor)), None)
+    return Ruled(seen.text, found + tell(case, npc, kept).commands if seen.succeeded and kept is not None else found)
+
+
+def attack(case: Case, intent: Intent) -> Ruled:
+    """Violence against someone who is not fighting: everyone who sees it remembers."""
+    npc = case.npc(intent.npc)
+    if npc is None:
+        return case.missing(intent)
+    seen = case.check("might", npc.difficulty, f"attack/{npc.id}")
+    lethal = npc.mortal and bool(_LETHAL & set(words_of(intent.words))) and seen.succeeded
+    found = [case.beat("attack", npc.id, degree="kill" if lethal else seen.degree)]
+    found += [cm.ChangeRelationship(one.id, -3, who) for one in case.people for who in company(case.state, case.actor)]
+    if not seen.succeeded or seen.degree == "cost":
+        found.append(cm.Wound(case.actor))
+    if not lethal:
+        return Ruled(seen.text, found)
+    found.append(cm.Kill(npc.id, f"killed by {case.name(case.actor)}"))
+    return Ruled(seen.text, found, Mark(type="turning_point", summary=f"killed {npc.name}", weight=0.9))
+
+
+def promise(case: Case, intent: Intent) -> Ruled:
+    """A promise that the pack foresees, or one in the player's own words."""
+    npc = case.meant(intent)
+    if npc is None:
+        return case.missing(intent) if intent.npc else say(case, intent)
+    vow = next((vow for vow in case.scenario.vows.values() if vow.to == npc.id and vow.id not in case.state.promises), None)
+    if vow is not None and len(set(words_of(vow.text)) & set(words_of(intent.words))) >= 2:
+        name, text = vow.id, vow.text
+    else:
+        name, text = f"word.{case.actor}.{case.prose.round}", _promised(intent.words, npc)
+    made = [cm.MakePromise(name, npc.id, text, case.actor), cm.ChangeRelationship(npc.id, 1, case.actor)]
+    return Ruled(f"A promise to {npc.name}.", [case.beat("promise", npc.id, name), case.met(npc), *made])
+
+
+def _promised(words: str, npc: Npc) -> str:
+    """The words of a promise, without “I promise Oda”."""
+    rest = re.sub(r"^.*?\b(?:promise|swear|vow|pledge|word)\b[,:]?\s*", "", " ".join(words.split()), flags=re.I)
+    for name in sorted(npc.names, key=len, reverse=True):
+        rest = re.sub(rf"^(?:to )?{re.escape(name)}\b[,:]?\s*", "", rest, flags=re.I)
+    return rest.rstrip(".! ")[:300] or "what was said"
+
+
+def keep(case: Case, intent: Intent) -> Ruled:
+    """A promise in a player's own words is kept when they say so to the one it was made to."""
+    npc = case.meant(intent)
+    mine = (name for name, one in case.state.promises.items() if npc is not None and one.to == npc.id and one.state == "open")
+    name = next((one for one in mine if one.startswith("word.")), "")
+    if npc is None or not name:
+        return case.nothing()
+    kept = [cm.KeepPromise(name), cm.ChangeRelationship(npc.id, 1, case.actor)]
+    return Ruled("A promise kept.", [case.beat("kept", npc.id, name), *kept])
+
+
+def reveal(case: Case, intent: Intent) -> Ruled:
+    everyone = tuple(one for one in company(case.state, case.actor) if one != case.actor)
+    targets = tuple(one for one in (intent.hero, intent.npc) if one) or everyone
+    if not intent.secret or not targets:
+        return say(case, intent)
+    return Ruled("A secret is told.", [case.beat("reveal", *targets), cm.Reveal(intent.secret, targets, case.actor)])
+
+
+def whisper(case: Case, intent: Intent) -> Ruled:
+    target = intent.hero or intent.npc
+    if not target:
+        return say(case, intent)
+    words = re.sub(r"^.*?(?:\bthat\b|:)\s+", "", intent.words, count=1) or intent.words
+    return Ruled("Heard by few.", [case.beat("whisper", target), cm.Whisper((target,), words[:1000], case.actor)])

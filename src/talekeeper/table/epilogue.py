@@ -1,0 +1,67 @@
+"""The built-in epilogue: how it ended, what is told of it, and what became of everyone, made of the moments of this game."""
+
+from __future__ import annotations
+
+from talekeeper.memory.moments import AdventureMoment, keep_moments
+from talekeeper.table.brain import Ask
+from talekeeper.table.game import GameState
+from talekeeper.table.prose import Prose, capital, joined, listed, person_slots, short
+from talekeeper.table.scenario import Scenario
+
+_MOMENTS = 7
+_DEVOTED = 3
+_HOSTILE = -3
+
+
+def tell(scenario: Scenario, ask: Ask, state: GameState, prose: Prose) -> str:
+    """The epilogue, in paragraphs."""
+    prose.about((state.alive or state.party)[0], state.party)
+    ending = next((one for one in scenario.endings if one.id == state.ending), None)
+    first = " ".join(ending.say) if ending is not None else prose.must("end.opening")
+    paragraphs = [
+        first,
+        _deeds(scenario, ask, state, prose),
+        _people(scenario, state, prose),
+        _words(scenario, state, prose),
+        prose.must("end.close"),
+    ]
+    return "\n\n".join(one for one in paragraphs if one)
+
+
+def _deeds(scenario: Scenario, ask: Ask, state: GameState, prose: Prose) -> str:
+    moments: list[AdventureMoment] = keep_moments(ask.moments, _MOMENTS)
+    if not moments:
+        return ""
+    party = listed([scenario.name(one) for one in state.party])
+    told = [
+        prose.must("end.moment", f"moment/{index}", party=party if index == 0 else "they", deed=moment.summary.rstrip("."))
+        for index, moment in enumerate(moments)
+    ]
+    return f"{prose.must('end.after')} {'; '.join(one[:1].lower() + one[1:] for one in told)}."
+
+
+def _people(scenario: Scenario, state: GameState, prose: Prose) -> str:
+    lines = []
+    for one in state.party:
+        hero = scenario.heroes[one]
+        slots = person_slots("who", hero)
+        slots |= {name: slots[f"who_{name}"] for name in ("they", "them", "their")}
+        pool = "end.dead" if one in state.dead else "end.scarred" if state.wounds.get(one, 0) > 1 else "end.alive"
+        lines.append(prose.must(pool, **slots))
+    return joined(*lines)
+
+
+def _words(scenario: Scenario, state: GameState, prose: Prose) -> str:
+    """What was promised, and who thinks what of them now."""
+    lines = []
+    weighty = [(name, one) for name, one in state.promises.items() if not name.startswith("errand.")]
+    for _, promise in weighty[-4:]:
+        slots = {"who": scenario.name(promise.by), "npc": scenario.name(promise.to), "promise": promise.text}
+        lines.append(prose.pick(f"end.{promise.state}", **slots))
+    for npc in scenario.npcs.values():
+        felt = [state.feels(npc.id, one) for one in state.party]
+        if npc.id not in state.dead and max(felt) >= _DEVOTED and prose.once_in(2, f"friend/{npc.id}"):
+            lines.append(prose.pick("end.friend", npc=short(npc)))
+        elif npc.id not in state.dead and min(felt) <= _HOSTILE:
+            lines.append(prose.pick("end.enemy", npc=short(npc)))
+    return capital(joined(*lines[:6]))

@@ -1,0 +1,365 @@
+"""The built-in narrator: what came of a round, told from the beats and events of its rulings.
+
+What happened in secret is told only as far as anyone could see it; the rest went, as a whisper, to the one it concerns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from talekeeper.table import callbacks
+from talekeeper.table import events as ev
+from talekeeper.table.brain import Ask, Ruling
+from talekeeper.table.choices import company, offers, people_here, told, topic_name
+from talekeeper.table.contest import outcome_of
+from talekeeper.table.game import DOWN, HURT, GameState
+from talekeeper.table.prose import Prose, capital, definite, joined, listed, person_slots, phrases, short
+from talekeeper.table.rules import holds
+from talekeeper.table.scenario import Hero, Npc, Scenario
+
+
+class Narrator:
+    """Tells one round."""
+
+    def __init__(self, scenario: Scenario, ask: Ask, state: GameState, prose: Prose) -> None:
+        self.scenario, self.ask, self.state, self.prose = scenario, ask, state, prose
+        self.actor = ""
+
+    def tell(self) -> str:
+        """The whole round: one paragraph per action, then what it brought about."""
+        paragraphs = [self._ruling(ruling) for ruling in self.ask.rulings]
+        return "\n\n".join(one for one in paragraphs if one) or self.prose.must("act.wait")
+
+    def _ruling(self, ruling: Ruling) -> str:
+        self.actor = ruling.actor
+        self.prose.about(ruling.actor, company(self.state, ruling.actor) if ruling.actor in self.state.where else ())
+        parts = [self._event(event, ruling) for event in ruling.events]
+        parts += [self.prose.pick("act.refused", reason=_lower(reason)) for reason in ruling.refused[:1] if not any(parts)]
+        return joined(*parts)
+
+    def _event(self, event: ev.Event, ruling: Ruling) -> str:
+        if isinstance(event, ev.Beat):
+            return _BEATS.get(event.what, Narrator._nothing)(self, event)
+        teller = _EVENTS.get(type(event))
+        return teller(self, event) if teller is not None else ""
+
+    # -- slots
+
+    def _npc(self, id: str) -> dict[str, str]:
+        return person_slots("npc", self.scenario.npcs[id]) if id in self.scenario.npcs else {"npc": self.scenario.name(id)}
+
+    def _call(self, id: str) -> str:
+        person = self.scenario.person(id)
+        return short(person) if person is not None else self.scenario.name(id)
+
+    def _pick(self, pool: Iterable[str], what: str, **slots: str) -> str:
+        return self.prose.pick(tuple(pool), what, **slots)
+
+    # -- beats: people
+
+    def _nothing(self, beat: ev.Beat) -> str:
+        over = any(isinstance(event, ev.EncounterEnded) for ruling in self.ask.rulings for event in ruling.events)
+        return "" if over else self.prose.pick("act.nothing")
+
+    def _silent(self, beat: ev.Beat) -> str:
+        return ""
+
+    def _banter(self, beat: ev.Beat) -> str:
+        other = next(iter(beat.about), "") or next((one for one in company(self.state, self.actor) if one != self.actor), "")
+        return self.prose.pick("act.talk_party", other=self.scenario.name(other)) if other and self.prose.once_in(3, "banter") else ""
+
+    def _say(self, beat: ev.Beat) -> str:
+        return self.prose.pick("talk.reply", **self._npc(beat.about[0]))
+
+    def _talk(self, beat: ev.Beat) -> str:
+        """A greeting as this one feels, what they remember of whoever greets them, and where a talk could lead."""
+        npc = self.scenario.npcs[beat.about[0]]
+        feels = self.state.feels(npc.id, self.actor)
+        pool = npc.cold if feels < 0 else npc.warm if feels >= 2 else npc.greet
+        first = npc.look if self.state.flags.get(f"talk.{npc.id}", 0) <= 1 else ""
+        parts = [first if first and not self.prose.said(first) else "", self._pick(pool, "greet"), self._remembers(npc), self._leads(npc)]
+        return joined(*parts) or self.prose.must("talk.unknown", **self._npc(npc.id))
+
+    def _remembers(self, npc: Npc) -> str:
+        """What an NPC has not forgotten of this one."""
+        slots = self._npc(npc.id)
+        mine = [one for one in self.state.promises.values() if one.to == npc.id and one.by == self.actor]
+        found = [self.prose.pick(f"talk.{one.state}_promise", promise=one.text, **slots) for one in mine]
+        said = callbacks.said_to(self.ask.context.text, self.scenario.name(self.actor), npc.names)
+        found += [self.prose.pick("talk.remember_words", quote=quote, **slots) for quote in said[:1]]
+        if self.state.wounds.get(self.actor, 0) >= HURT:
+            found.append(self.prose.pick("talk.wounded", **slots))
+        dead = [self.scenario.name(one) for one in self.state.party if one in self.state.dead]
+        found += [self.prose.pick("talk.grief", dead=listed(dead), **slots)] if dead else []
+        deeds = callbacks.deeds(self.ask.context.text)
+        if deeds and self.prose.once_in(2, f"deed/{npc.id}"):
+            found.append(self.prose.pick("talk.remember_deed", deed=deeds[self.prose.chance(len(deeds), "deed")], **slots))
+        return next((line for line in found if line), "")
+
+    def _leads(self, npc: Npc) -> str:
+        """What one could ask next, or a rumour."""
+        waiting = [
+            topic
+            for topic in npc.topics
+            if holds(topic.when, self.state, self.scenario, self.actor)
+            and not told(self.state, npc.id, topic, self.actor)
+            and self.state.feels(npc.id, self.actor) >= topic.attitude
+        ]
+        if waiting:
+            return self.prose.pick("talk.lead", topic=topic_name(waiting[0]), **self._npc(npc.id))
+        fresh = [one for one in self.scenario.rumours if one not in self.prose.recent]
+        rumour = self.prose.order(fresh, "rumour")[0] if fresh else ""
+        return self.prose.pick("talk.rumour", rumour=rumour, **self._npc(npc.id))
+
+    def _topic(self, beat: ev.Beat) -> str:
+        npc = self.scenario.npcs[beat.about[0]]
+        topic = next(one for one in npc.topics if one.id == beat.about[1])
+        if beat.degree == "closed":
+            return joined(self._pick(npc.refuse, "refuse") or self.prose.must("talk.closed", **self._npc(npc.id)))
+        if beat.secretly:
+            return self.prose.must("act.aside", **self._npc(npc.id))
+        if beat.degree == "again":
+            return self._pick(topic.again, "again") or self.prose.must("talk.again", **self._npc(npc.id))
+        return self.prose.must(topic.say, topic.id)
+
+    def _refuses(self, beat: ev.Beat) -> str:
+        npc = self.scenario.npcs[beat.about[0]]
+        return self._pick(npc.refuse, "refuse") or self.prose.must("talk.closed", **self._npc(npc.id))
+
+    def _unknown(self, beat: ev.Beat) -> str:
+        return self.prose.must("talk.unknown", **self._npc(beat.about[0]))
+
+    def _contest(self, good: str, bad: str) -> Callable[[ev.Beat], str]:
+        return lambda beat: self.prose.must(good if beat.degree in _GOOD else bad, **self._npc(beat.about[0]))
+
+    def _persuade(self, beat: ev.Beat) -> str:
+        return self._contest("talk.persuaded", "talk.unpersuaded")(beat)
+
+    def _threaten(self, beat: ev.Beat) -> str:
+        return self._contest("talk.threatened", "talk.unthreatened")(beat)
+
+    def _attack(self, beat: ev.Beat) -> str:
+        return (
+            self.prose.must("act.killed", **self._npc(beat.about[0]))
+            if beat.degree == "kill"
+            else self._contest("act.attack_won", "act.attack_lost")(beat)
+        )
+
+    def _absent(self, beat: ev.Beat) -> str:
+        reason = f"{self._call(beat.about[0])} is {'dead' if beat.degree == 'dead' else 'not here'}"
+        return self.prose.must("act.refused", reason=reason)
+
+    def _promise(self, beat: ev.Beat) -> str:
+        return self.prose.must("talk.vow", **self._npc(beat.about[0]))
+
+    def _kept(self, beat: ev.Beat) -> str:
+        return self.prose.must("talk.vow_kept", **self._npc(beat.about[0]))
+
+    def _reveal(self, beat: ev.Beat) -> str:
+        return self.prose.must("act.reveal", target=listed([self._call(one) for one in beat.about]))
+
+    def _whisper(self, beat: ev.Beat) -> str:
+        return self.prose.must("act.whispering", target=self._call(beat.about[0]))
+
+    # -- beats: places and things
+
+    def _go(self, beat: ev.Beat) -> str:
+        origin, goal = (self.scenario.places[one] for one in beat.about)
+        way = next((exit.way for exit in origin.exits if exit.to == goal.id and exit.way), "")
+        leaving = self.prose.pick("move.leave", way=way, **{"from": origin.name}) if way else ""
+        travel = self._pick(self.scenario.lines.get("travel", ()), "travel") if origin.region != goal.region else ""
+        return joined(leaving, travel)
+
+    def _arrived(self, event: ev.Moved) -> str:
+        """Only the end of a journey is told, and only by those who made it."""
+        if self.actor not in event.who or self.state.where.get(self.actor) != event.to:
+            return ""
+        place = self.scenario.places[event.to]
+        look = " ".join(place.look)
+        if self.state.visits.get(place.id, 0) <= 1 and not self.prose.said(look):
+            return joined(look, self._who_is_here(place.id))
+        line = self._pick(place.again, "again")
+        return joined(self.prose.pick("move.again", line=line, place=place.name) if line else "", self._who_is_here(place.id))
+
+    def _who_is_here(self, place: str) -> str:
+        """Those one has not met are seen, the others are at what they do."""
+        people = people_here(self.state, self.scenario, place)
+        strangers = [npc for npc in people if not self.state.flags.get(f"met.{npc.id}")]
+        lines = [npc.look for npc in strangers[:2] if not self.prose.said(npc.look)]
+        known = [npc for npc in people if npc not in strangers]
+        lines += [self._pick(npc.idle, f"idle/{npc.id}") for npc in known[:1]]
+        return joined(*lines)
+
+    def _blocked(self, beat: ev.Beat) -> str:
+        goal = beat.about[0]
+        exits = self.scenario.places[self.state.where[self.actor]].exits
+        reason = next((exit.blocked for exit in exits if exit.to == goal and exit.blocked), "")
+        if beat.degree == "shut" and reason:
+            return self.prose.must("move.blocked", reason=_lower(reason.rstrip(".")))
+        return self.prose.must("move.far", place=self.scenario.name(goal))
+
+    def _look(self, beat: ev.Beat) -> str:
+        kind, id = beat.about[0], (*beat.about, "")[1]
+        place = self.scenario.places[self.state.where[self.actor]]
+        if kind == "detail":
+            lines = next((one.say for one in place.details if one.name == id), ())
+            return self.prose.pick("act.detail", line=self.prose.must(lines, "detail")) if lines else self.prose.pick("act.look_nothing")
+        if kind == "npc" and id in self.scenario.npcs:
+            return self.scenario.npcs[id].look
+        if kind == "item":
+            return self.scenario.items[id].look if id in self.scenario.items else self.prose.pick("act.use_nothing", thing=self._thing(id))
+        line = self._pick((*place.air, *place.again, *(line for detail in place.details for line in detail.say[:1])), "look")
+        return self.prose.pick("act.look", line=line) if line else self.prose.pick("act.look_nothing")
+
+    def _thing(self, item: str) -> str:
+        return definite(self.scenario.name(item))
+
+    def _search(self, beat: ev.Beat) -> str:
+        place = self.scenario.places[self.state.where[self.actor]]
+        unseen = [line for detail in place.details for line in detail.say if not self.prose.said(line)]
+        return self.prose.render(unseen[0]) if unseen else self.prose.must("act.search_nothing")
+
+    def _simple(self, pool: str) -> Callable[[ev.Beat], str]:
+        return lambda beat: self.prose.must(pool, thing=self._thing(beat.about[0]) if beat.about else "it")
+
+    def _take(self, beat: ev.Beat) -> str:
+        item = self.scenario.items.get(beat.about[0])
+        return joined(self._simple("act.take")(beat), item.look if item is not None and not self.prose.said(item.look) else "")
+
+    def _drop(self, beat: ev.Beat) -> str:
+        return self._simple("act.drop")(beat)
+
+    def _use(self, beat: ev.Beat) -> str:
+        return self._simple("act.use_nothing")(beat)
+
+    def _give(self, beat: ev.Beat) -> str:
+        item, target = beat.about
+        pool = "talk.gift" if target in self.scenario.npcs else "act.hand_over"
+        return self.prose.must(pool, thing=self._thing(item), target=self._call(target), **self._npc(target))
+
+    def _returned(self, beat: ev.Beat) -> str:
+        return self.prose.must("talk.returned", thing=self._thing(beat.about[1]), **self._npc(beat.about[0]))
+
+    def _caught(self, beat: ev.Beat) -> str:
+        return self.prose.must("talk.caught", **self._npc(beat.about[0]))
+
+    def _work(self, beat: ev.Beat) -> str:
+        npc, thing, target = beat.about
+        reasons = phrases()["errand.reasons"]
+        slots = {
+            "thing": thing,
+            "target": self.scenario.name(target),
+            "place": self.scenario.name(self.state.where[target]),
+            **self._npc(npc),
+        }
+        return self.prose.must("talk.work", reason=self._pick(reasons, "reason") or reasons[0], **slots)
+
+    def _no_work(self, beat: ev.Beat) -> str:
+        return self.prose.must("talk.no_work", **self._npc(beat.about[0]))
+
+    def _deliver(self, beat: ev.Beat) -> str:
+        thing, target, sender = beat.about
+        return self.prose.must("talk.delivered", thing=self._thing(thing), sender=self._call(sender), **self._npc(target))
+
+    # -- beats: deeds, encounters, rest
+
+    def _deed(self, beat: ev.Beat) -> str:
+        deed = next(one for one in self.scenario.deeds if one.id == beat.about[0])
+        if beat.secretly:
+            return self.prose.must("act.aside" if deed.npc else "act.alone", **(self._npc(deed.npc) if deed.npc else {}))
+        return self.prose.must(outcome_of(deed, beat.degree).say, deed.id)
+
+    def _way(self, beat: ev.Beat) -> str:
+        encounter = self.scenario.encounters[beat.about[0]]
+        way = next(one for one in encounter.ways if one.id == beat.about[1])
+        told = self._pick(outcome_of(way, beat.degree).say, way.id)
+        if told:
+            return joined(told, self.prose.pick("fight.hurt") if beat.degree == "cost" and way.cost is None else "")
+        pool = "fight.hit" if beat.degree in _GOOD else "fight.hurt"
+        return self.prose.must(pool, foe=encounter.name)
+
+    def _flee(self, beat: ev.Beat) -> str:
+        escaped = beat.degree in _GOOD and bool(beat.about[0])
+        return self.prose.must("act.flee_good" if escaped else "act.flee_bad", place=self.scenario.name(beat.about[0]))
+
+    def _tend(self, beat: ev.Beat) -> str:
+        hero = self.scenario.heroes[beat.about[0]]
+        return self.prose.must("act.tend_good" if beat.degree in _GOOD else "act.tend_bad", **person_slots("target", hero))
+
+    def _rest(self, beat: ev.Beat) -> str:
+        camp = self._pick(self.scenario.lines.get("camp", ()), "camp") if self.prose.once_in(2, "camp") else ""
+        return joined(self.prose.must(f"act.rest_{beat.degree}"), camp)
+
+    def _wait(self, beat: ev.Beat) -> str:
+        place = self.scenario.places[self.state.where[self.actor]]
+        return joined(self.prose.pick("act.wait"), self._pick(place.air, "air"))
+
+    def _down(self, beat: ev.Beat) -> str:
+        return self.prose.pick("act.down")
+
+    def _alone(self, beat: ev.Beat) -> str:
+        return self.prose.must("act.alone")
+
+    def _hint(self, beat: ev.Beat) -> str:
+        found = [choice.text[:1].lower() + choice.text[1:] for choice in offers(self.scenario, self.state, self.actor)[:4]]
+        return self.prose.render("{who} could {list}.", list=listed(found, "or")) if found else ""
+
+    def _happening(self, beat: ev.Beat) -> str:
+        one = next(one for one in self.scenario.happenings if one.id == beat.about[0])
+        return self._pick(one.say, one.id)
+
+    # -- events
+
+    def _started(self, event: ev.EncounterStarted) -> str:
+        return self.prose.must(self.scenario.encounters[event.encounter].intro, "intro")
+
+    def _ended(self, event: ev.EncounterEnded) -> str:
+        encounter = self.scenario.encounters[event.encounter]
+        outcome = {"lost": encounter.lost, "escaped": encounter.escaped}.get(event.outcome, encounter.won)
+        return self._pick(outcome.say, event.outcome)
+
+    def _wounded(self, event: ev.Wounded) -> str:
+        hero = self.scenario.heroes[event.who]
+        if self.state.wounds.get(event.who, 0) < DOWN or event.who in self.state.dead:
+            return ""
+        return self._of(hero, "fight.fall")
+
+    def _died(self, event: ev.Died) -> str:
+        hero = self.scenario.heroes.get(event.who)
+        return self._of(hero, "fight.death") if hero is not None else ""
+
+    def _of(self, hero: Hero, pool: str) -> str:
+        slots = person_slots("who", hero)
+        return self.prose.must(pool, **slots, **{name: slots[f"who_{name}"] for name in ("they", "them", "their")})
+
+    def _objective(self, event: ev.ObjectiveCompleted) -> str:
+        return self._pick(self.scenario.objectives[event.objective].done, "done")
+
+    def _act(self, event: ev.ActProgressed) -> str:
+        act = next(one for one in self.scenario.acts if one.id == event.act)
+        return f"\n\n{capital(act.title)}. " + " ".join(act.opening)
+
+
+def _lower(text: str) -> str:
+    """A sentence that goes on inside another: `The gate is shut` as `the gate is shut`; a name keeps its capital."""
+    return text[:1].lower() + text[1:] if text.split(" ", 1)[0] in _COMMON else text
+
+
+_COMMON = frozenset({"The", "A", "An", "There", "Nobody", "That", "No", "You", "It", "This", "They"})
+_GOOD = frozenset({"great", "good", "cost"})
+_BEATS: Mapping[str, Callable[[Narrator, ev.Beat], str]] = {
+    "banter": Narrator._banter, "say": Narrator._say, "talk": Narrator._talk, "topic": Narrator._topic, "unknown": Narrator._unknown,
+    "persuade": Narrator._persuade, "threaten": Narrator._threaten, "attack": Narrator._attack, "absent": Narrator._absent,
+    "promise": Narrator._promise, "kept": Narrator._kept, "reveal": Narrator._reveal, "whisper": Narrator._whisper, "go": Narrator._go,
+    "blocked": Narrator._blocked, "look": Narrator._look, "search": Narrator._search, "take": Narrator._take, "drop": Narrator._drop,
+    "use": Narrator._use, "give": Narrator._give, "returned": Narrator._returned, "caught": Narrator._caught, "work": Narrator._work,
+    "no_work": Narrator._no_work, "deliver": Narrator._deliver, "deed": Narrator._deed, "way": Narrator._way, "flee": Narrator._flee,
+    "tend": Narrator._tend, "rest": Narrator._rest, "wait": Narrator._wait, "down": Narrator._down, "alone": Narrator._alone,
+    "hint": Narrator._hint, "happening": Narrator._happening, "refuse": Narrator._refuses, "follow": Narrator._silent,
+    "refused": Narrator._silent,
+}  # fmt: skip
+_EVENTS: Mapping[type[ev.Event], Callable[[Narrator, Any], str]] = {
+    ev.Moved: Narrator._arrived, ev.EncounterStarted: Narrator._started, ev.EncounterEnded: Narrator._ended, ev.Wounded: Narrator._wounded,
+    ev.Died: Narrator._died, ev.ObjectiveCompleted: Narrator._objective, ev.ActProgressed: Narrator._act,
+}  # fmt: skip

@@ -1,0 +1,139 @@
+"""What one seat may know of the game: where they are, who is there, what they carry, owe, know and could do.
+
+A scene is made for one seat from the whole state, and holds nothing that this seat could not see or has not been told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from talekeeper.table import dice
+from talekeeper.table.brain import Goal, Scene, Someone, Thing, Way
+from talekeeper.table.choices import encounter_here, offers
+from talekeeper.table.game import BADLY_HURT, DOWN, HURT, GameState
+from talekeeper.table.plan import open_objectives
+from talekeeper.table.prose import listed
+from talekeeper.table.rules import day, watch, ways_out
+from talekeeper.table.scenario import Npc, Scenario
+
+_CONDITIONS = {0: "", HURT: "hurt", BADLY_HURT: "badly hurt", DOWN: "down"}
+_USUAL_WATCHES = 40
+"""How long an act may take before time presses."""
+
+
+def weather(scenario: Scenario, state: GameState, seed: int) -> str:
+    """What the sky is like today."""
+    return scenario.weathers[dice.number(len(scenario.weathers), seed, day(state), "sky", "weather")]
+
+
+def feeling(attitude: int) -> str:
+    """What an NPC's attitude looks like from outside."""
+    names = ((-3, "hostile"), (-1, "cold"), (1, "guarded"), (3, "friendly"))
+    return next((name for most, name in names if attitude < most), "devoted")
+
+
+def viewpoint(state: GameState, seat: str) -> str:
+    """Through whose eyes a seat sees: its own, or for those who know everything, the first of the party who can act."""
+    return seat if seat in state.party else (state.able or state.alive or state.party)[0]
+
+
+def scene(scenario: Scenario, state: GameState, seat: str, seed: int = 0) -> Scene:
+    """What a seat may know. A seat that is not of the party (DM, keeper) sees the party's place, and all secrets."""
+    eyes, all_seeing = viewpoint(state, seat), seat not in state.party
+    place = scenario.places[state.where[eyes]]
+    encounter = encounter_here(state, scenario)
+    return Scene(
+        seat=seat,
+        name=scenario.name(seat) if not all_seeing else "DM",
+        place=place.id,
+        place_name=place.name,
+        look=" ".join(place.look),
+        danger=state.danger.get(place.id, place.danger),
+        time=f"day {day(state)}, {watch(state)}",
+        weather=weather(scenario, state, seed),
+        act=next(act.title for act in scenario.acts if act.id == state.act),
+        condition=_CONDITIONS[state.wounds.get(eyes, 0)] if eyes not in state.dead else "dead",
+        exits=tuple(
+            Way(exit.to, scenario.name(exit.to), exit.way, "" if is_open else exit.blocked)
+            for exit, is_open in ways_out(state, scenario, place.id, "" if all_seeing else eyes)
+        ),
+        here=tuple(_people(scenario, state, eyes, place.id)),
+        lying=_things(scenario, state.lying(place.id)),
+        items=_things(scenario, state.holds(eyes)),
+        goals=tuple(_goals(scenario, state)),
+        promises=tuple(
+            f"{scenario.name(one.by)} to {scenario.name(one.to)}: {one.text}"
+            for one in state.promises.values()
+            if one.state == "open" and (all_seeing or eyes in (one.by, one.to))
+        ),
+        secrets=tuple(scenario.secrets[id].text for id, known in state.knows.items() if all_seeing or eyes in known),
+        encounter=encounter.name if encounter is not None and place.id in encounter.at else "",
+        choices=offers(scenario, state, eyes),
+    )
+
+
+def _people(scenario: Scenario, state: GameState, eyes: str, place: str) -> Iterable[Someone]:
+    for one in state.here(place):
+        if one in scenario.npcs:
+            npc = scenario.npcs[one]
+            met = state.flags.get(f"met.{one}", 0) > 0
+            yield Someone(one, npc.name, npc.look, feeling(state.feels(one, eyes)) if met else "")
+        elif one != eyes:
+            yield Someone(one, scenario.name(one), scenario.heroes[one].look, "", _CONDITIONS[state.wounds.get(one, 0)])
+
+
+def _things(scenario: Scenario, items: Iterable[str]) -> tuple[Thing, ...]:
+    return tuple(Thing(id, scenario.name(id), scenario.items[id].look if id in scenario.items else "") for id in items)
+
+
+def _goals(scenario: Scenario, state: GameState) -> Iterable[Goal]:
+    for id in open_objectives(scenario, state):
+        objective = scenario.objectives[id]
+        yield Goal(id, objective.title, objective.hint[state.clock % len(objective.hint)])
+
+
+def pacing(scenario: Scenario, state: GameState) -> str:
+    """Where in the arc we are, for whoever tells it."""
+    number = scenario.act_number(state.act)
+    mine = [one for one in scenario.objectives.values() if one.act == state.act]
+    done = sum(one.id in state.objectives for one in mine)
+    if state.ending:
+        return "The arc is over. What follows is aftermath: small things, quiet tone, loose ends."
+    late = state.clock > _USUAL_WATCHES * number
+    mood = "Time presses: raise the stakes." if late else "Let things grow." if done * 2 < len(mine) else "Bring it to a head."
+    title = scenario.acts[number - 1].title
+    return (
+        f"Act {number} of {len(scenario.acts)}, “{title}”: {done} of {len(mine)} objectives done, day {day(state)}, {watch(state)}. {mood}"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Something that holds from the start. `heard_by` None: everyone knows; else those named, besides the DM."""
+
+    text: str
+    heard_by: tuple[str, ...] | None = None
+
+
+def canon(scenario: Scenario, party: Iterable[str]) -> tuple[Note, ...]:
+    """What is known before the first turn, and to whom: premise and party to all, a hero's secret to that hero, the rest to the DM."""
+    seats = tuple(party)
+    notes = [Note(" ".join(scenario.premise))]
+    for seat in seats:
+        hero = scenario.heroes[seat]
+        notes.append(Note(f"{hero.name}, {hero.calling}: {hero.look}" if hero.calling else f"{hero.name}: {hero.look}"))
+    for secret in scenario.secrets.values():
+        knowing = tuple(one for one in secret.known if one in seats)
+        others = [scenario.name(one) for one in secret.known if one in scenario.npcs]
+        if knowing:
+            notes.append(Note(f"A secret of {listed([scenario.name(one) for one in knowing])}: {secret.text}", knowing))
+        else:
+            notes.append(Note(f"A secret{f' of {listed(others)}' if others else ''}: {secret.text}", ()))
+    notes += [Note(_sheet(scenario, npc), ()) for npc in scenario.npcs.values()]
+    return tuple(notes)
+
+
+def _sheet(scenario: Scenario, npc: Npc) -> str:
+    who = f"{npc.name}, {npc.calling}, at {scenario.name(npc.place)}."
+    return " ".join(part for part in (who, npc.look, npc.voice and f"Voice: {npc.voice}", npc.wants and f"Wants: {npc.wants}") if part)

@@ -1,0 +1,295 @@
+"""What a player means: free text to intents, by verbs, names, aliases, synonyms, and a little patience with typing.
+
+Nothing here decides what happens. An intent names what is there to be named (whom, where, which thing, which deed of the pack) and keeps
+the words that were spoken. Text in which nothing is recognised is still something said.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib import resources
+
+from talekeeper.table.brain import Choice
+from talekeeper.table.choices import deeds_here, offers, people_here, topic_name, ways_here
+from talekeeper.table.game import GameState
+from talekeeper.table.rules import holds
+from talekeeper.table.scenario import Deed, Npc, Scenario, Topic
+
+KIN: tuple[frozenset[str], ...] = (
+    frozenset({"look", "search", "read", "listen", "ask"}),
+    frozenset({"attack", "break", "threaten"}),
+    frozenset({"persuade", "calm", "talk", "ask", "trade", "deceive"}),
+    frozenset({"sneak", "hide", "steal", "take", "climb", "go", "swim"}),
+    frozenset({"use", "open", "make", "burn", "break", "dig", "play", "take", "give", "pray"}),
+    frozenset({"help", "calm", "use"}),
+    frozenset({"flee", "hide", "sneak"}),
+)
+_WORDS: Mapping[str, Mapping[str, list[str]]] = tomllib.loads((resources.files("talekeeper.table") / "verbs.toml").read_text("utf-8"))
+_PHRASES: tuple[tuple[tuple[str, ...], str], ...] = tuple(
+    sorted(((tuple(phrase.split()), verb) for verb, all in _WORDS["verbs"].items() for phrase in all), key=lambda pair: -len(pair[0]))
+)
+_SINGLE: Mapping[str, str] = {phrase[0]: verb for phrase, verb in reversed(_PHRASES) if len(phrase) == 1}
+_SMALL = frozenset(_WORDS["small"]["words"])
+_QUOTE = re.compile(r"[“\"]([^”\"]*)[”\"]|(?<!\w)[‘']([^’']{3,}(?:[’'](?=\w)[^’']*)*)[’'](?!\w)")
+_CLAUSES = re.compile(r"[.;!?:\n]+|,? (?:and )?then |, and (?=i\b)|, (?=i\b)| and (?=i\b)", re.I)
+_WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
+_SPOKEN = frozenset({"say", "tell", "answer", "reply", "ask", "nobody", "others", "said", "call"})
+_WEAK = frozenset({"say", "wait", "look", "listen"})
+_MOST_INTENTS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """What someone wants to do, as far as it was understood."""
+
+    verb: str
+    npc: str = ""
+    hero: str = ""
+    place: str = ""
+    item: str = ""
+    deed: str = ""
+    topic: str = ""
+    secret: str = ""
+    detail: str = ""
+    words: str = ""
+
+
+# -- words -------------------------------------------------------------------------------------------------------------
+
+
+def words_of(text: str) -> list[str]:
+    return [word.casefold().replace("’", "'") for word in _WORD.findall(text)]
+
+
+def content(text: str) -> list[str]:
+    return [word for word in words_of(text) if word not in _SMALL]
+
+
+def alike(one: str, other: str) -> bool:
+    """Whether two words are the same, but for a plural, a possessive or a slip of the fingers."""
+    if one == other:
+        return True
+    one, other = one.removesuffix("'s"), other.removesuffix("'s")
+    if one == other or one.rstrip("s") == other.rstrip("s") != "":
+        return True
+    short = min(len(one), len(other))
+    return short >= 4 and one[0] == other[0] and _distance(one, other, 1 if short < 8 else 2) <= (1 if short < 8 else 2)
+
+
+def _distance(one: str, other: str, most: int) -> int:
+    """How many letters are wrong, missing, too many or swapped; more than `most` is as good as any."""
+    if abs(len(one) - len(other)) > most:
+        return most + 1
+    before: list[int] = []
+    row = list(range(len(other) + 1))
+    for i, a in enumerate(one, 1):
+        older, before, row = before, row, [i]
+        for j, b in enumerate(other, 1):
+            cost = min(before[j] + 1, row[j - 1] + 1, before[j - 1] + (a != b))
+            if i > 1 and j > 1 and a == other[j - 2] and one[i - 2] == b:
+                cost = min(cost, older[j - 2] + 1)
+            row.append(cost)
+    return row[-1]
+
+
+def mention(tokens: Sequence[str], names: Iterable[str]) -> int:
+    """How many words of the longest of the names are there in a row; 0 if none is whole."""
+    best = 0
+    for name in names:
+        wanted = [word for word in words_of(name) if word not in ("the", "a", "an")] or words_of(name)
+        size = len(wanted)
+        if size > best and any(all(map(alike, tokens[start : start + size], wanted)) for start in range(len(tokens) - size + 1)):
+            best = size
+    return best
+
+
+def _best(tokens: Sequence[str], named: Iterable[tuple[str, Iterable[str]]]) -> str:
+    """The id whose name is mentioned at the greatest length."""
+    found = [(mention(tokens, names), id) for id, names in named]
+    longest = max((size for size, _ in found), default=0)
+    return next((id for size, id in found if size == longest), "") if longest else ""
+
+
+# -- understanding -----------------------------------------------------------------------------------------------------
+
+
+class Listener:
+    """Understands what one player says, where they are."""
+
+    def __init__(self, scenario: Scenario, state: GameState, actor: str) -> None:
+        self.scenario, self.state, self.actor = scenario, state, actor
+        self.place = scenario.places[state.where[actor]]
+        self.people = people_here(state, scenario, self.place.id)
+        ways = ways_here(state, scenario, actor) if state.encounter else []
+        self.ways = {way.id for way in ways}
+        self.deeds = ways or deeds_here(state, scenario, actor)
+
+    def intents(self, text: str) -> list[Intent]:
+        """What is meant, in order; at least one intent, `say` or `none` if nothing else."""
+        chosen = self._chosen(text)
+        if chosen is not None:
+            return [chosen]
+        quotes = [found[1] or found[2] or "" for found in _QUOTE.finditer(text)]
+        speech, rest = " ".join(quotes).strip(), _QUOTE.sub(" ", text)
+        found = [intent for clause in _CLAUSES.split(rest) for intent in self._clause(clause)]
+        found = [replace(intent, words=speech or intent.words) for intent in found]
+        strong = [intent for intent in found if intent.verb not in _WEAK or intent.detail] or found
+        return strong[:_MOST_INTENTS] or [self._speech(text, speech or rest)]
+
+    def _chosen(self, text: str) -> Intent | None:
+        """An offer that was taken, by its number or word for word."""
+        plain = " ".join(words_of(text))
+        number = re.fullmatch(r"\s*#?(\d{1,2})[.)]?\s*", text)
+        choices = offers(self.scenario, self.state, self.actor)
+        if number and 0 < int(number[1]) <= len(choices):
+            return self._offered(choices[int(number[1]) - 1])
+        for choice in choices:
+            if plain.removeprefix("i ") == " ".join(words_of(choice.text)):
+                return self._offered(choice)
+        return None
+
+    def _offered(self, choice: Choice) -> Intent:
+        if choice.verb in ("deed", "way"):
+            return Intent(choice.verb, deed=choice.about[0])
+        return next(iter(self._clause(choice.text)), Intent("none", words=choice.text))
+
+    def _clause(self, clause: str) -> Iterator[Intent]:
+        tokens = words_of(clause)
+        if not tokens:
+            return
+        verb = find_verb(tokens)
+        deed = self._deed(tokens, verb)
+        topic = self._topic(tokens, verb)
+        if deed is not None and (topic is None or verb not in ("ask", "talk")):
+            yield Intent("way" if deed.id in self.ways else "deed", npc=deed.npc, deed=deed.id, words=clause.strip())
+            return
+        meant = self._meant(tokens, verb, clause.strip(), topic)
+        if meant is not None:
+            yield meant
+
+    def _meant(self, tokens: list[str], verb: str, clause: str, topic: tuple[Npc, Topic] | None) -> Intent | None:
+        npc, hero, item = self._npc(tokens), self._hero(tokens), self._item(tokens)
+        place, detail = self._place(tokens), self._detail(tokens)
+        if verb in ("ask", "talk", "search", "") and topic is not None:
+            return Intent("ask", npc=topic[0].id, topic=topic[1].id, words=clause)
+        if verb == "reveal" or (verb in ("talk", "whisper") and {"secret", "truth"} & set(tokens)):
+            return Intent("reveal", npc=npc, hero=hero, secret=self._secret(tokens), words=clause)
+        if verb == "ask" and not npc and hero:
+            return Intent("say", hero=hero, words=clause)
+        if verb in ("go", "climb", "sneak", "swim", "follow", "flee") and place and place != self.place.id:
+            return Intent("go", place=place, words=clause)
+        if verb == "help" and not (npc or hero) and len(content(clause)) < 2:
+            return Intent("hint")
+        if verb == "give" and item and not (npc or hero):
+            npc = self.people[0].id if len(self.people) == 1 else ""
+        if verb in ("search", "look", "read", "open", "use") and detail and not npc:
+            return Intent("look", detail=detail, words=clause)
+        if verb == "talk" and not npc and {token for token in tokens if token not in _SMALL} <= _SPOKEN:
+            return None  # “…,” I say: what counts is what was said
+        if not verb:
+            return self._wordless(clause, npc, place, item)
+        return Intent(verb, npc=npc, hero=hero, item=item, place=place, detail=detail, words=clause)
+
+    def _wordless(self, clause: str, npc: str, place: str, item: str) -> Intent | None:
+        """Without a verb a bare name still says something: `the mill`, `Oda`."""
+        if len(content(clause)) > 3:
+            return None
+        if place and place != self.place.id:
+            return Intent("go", place=place, words=clause)
+        return Intent("talk", npc=npc, words=clause) if npc else Intent("look", item=item, words=clause) if item else None
+
+    def _speech(self, text: str, speech: str) -> Intent:
+        tokens = words_of(text)
+        npc, hero = self._npc(tokens), self._hero(tokens)
+        topic = self._topic(words_of(speech), "talk")
+        if topic is not None:
+            return Intent("ask", npc=topic[0].id, topic=topic[1].id, words=speech)
+        return Intent("say", npc=npc, hero=hero, words=speech.strip()) if tokens else Intent("none")
+
+    # what is named
+
+    def _npc(self, tokens: list[str]) -> str:
+        here = _best(tokens, ((npc.id, (*npc.names, npc.calling)) for npc in self.people))
+        return here or _best(tokens, ((npc.id, npc.names) for npc in self.scenario.npcs.values()))
+
+    def _hero(self, tokens: list[str]) -> str:
+        return _best(tokens, ((id, self.scenario.heroes[id].names) for id in self.state.party if id != self.actor))
+
+    def _place(self, tokens: list[str]) -> str:
+        near = [(exit.to, (*self.scenario.places[exit.to].names, exit.way)) for exit in self.place.exits]
+        return _best(tokens, near) or _best(tokens, ((place.id, place.names) for place in self.scenario.places.values()))
+
+    def _item(self, tokens: list[str]) -> str:
+        near = (*self.state.holds(self.actor), *self.state.lying(self.place.id))
+        return _best(tokens, ((id, self._names(id)) for id in near)) or _best(tokens, ((id, self._names(id)) for id in self.state.items))
+
+    def _names(self, item: str) -> tuple[str, ...]:
+        known = self.scenario.items.get(item)
+        return known.names if known is not None else (item.replace("_", " "),)
+
+    def _detail(self, tokens: list[str]) -> str:
+        return _best(tokens, ((detail.name, (detail.name, *detail.words)) for detail in self.place.details))
+
+    def _secret(self, tokens: list[str]) -> str:
+        mine = [secret for id, secret in self.scenario.secrets.items() if self.actor in self.state.knows.get(id, ())]
+        named = _best(tokens, ((secret.id, (*secret.words, secret.about)) for secret in mine if secret.words or secret.about))
+        own = [secret.id for secret in mine if secret.known == (self.actor,)]
+        return named or next(iter((*own, *(secret.id for secret in mine))), "")
+
+    def _topic(self, tokens: list[str], verb: str) -> tuple[Npc, Topic] | None:
+        """What an NPC here could be asked, if its words are there: of the one who is named, or of anyone."""
+        asked = self._npc(tokens)
+        people = [npc for npc in self.people if npc.id == asked] or ([] if asked or verb not in ("ask", "talk") else self.people)
+        found: list[tuple[int, int, Npc, Topic]] = []
+        for npc in people:
+            rest = [token for token in tokens if not any(alike(token, word) for name in npc.names for word in words_of(name))]
+            for rank, topic in enumerate(npc.topics):
+                if holds(topic.when, self.state, self.scenario, self.actor):
+                    size = max(
+                        mention(rest, topic.words), mention(rest, (topic_name(topic),)) + 1 if mention(rest, (topic_name(topic),)) else 0
+                    )
+                    if size:
+                        found.append((-size, rank, npc, topic))
+        best = min(found, key=lambda one: one[:2], default=None)
+        return (best[2], best[3]) if best is not None else None
+
+    def _deed(self, tokens: list[str], verb: str) -> Deed | None:
+        """The deed that fits best: by its verb and its words, or by the words of its offer."""
+        scored = [(self._fit(deed, tokens, verb), -rank, deed) for rank, deed in enumerate(self.deeds)]
+        best = max(scored, key=lambda one: one[:2], default=None)
+        return best[2] if best is not None and best[0] >= 1.0 else None
+
+    def _fit(self, deed: Deed, tokens: list[str], verb: str) -> float:
+        offer = content(deed.offer)
+        share = sum(any(alike(word, token) for token in tokens) for word in offer) / len(offer) if offer else 0.0
+        if len(offer) > 1 and share >= 0.99:
+            return 3.0
+        named = mention(tokens, deed.words) if deed.words else 0
+        if verb in deed.verbs:
+            bare = not deed.words and (len(self.ways) > 0 or bool(deed.npc and deed.npc == self._npc(tokens)))
+            return 1.5 + named + share if named or bare or share >= 0.6 else share
+        kin = any(verb in group and any(one in group for one in deed.verbs) for group in KIN)
+        return 0.7 + 0.4 * named + share if kin and named else share
+
+
+def find_verb(tokens: Sequence[str]) -> str:
+    """The first verb that is there: as a phrase, as a word, or as one mistyped."""
+    plain = list(tokens[1:] if tokens[:1] == ["i"] else tokens)
+    found: list[tuple[int, int, str]] = []
+    for phrase, verb in _PHRASES:
+        size = len(phrase)
+        for start in range(len(plain) - size + 1):
+            if tuple(plain[start : start + size]) == phrase:
+                found.append((start, -size, verb))
+                break
+    if found:
+        return min(found)[2]
+    for token in plain:
+        stem = token.removesuffix("ing")
+        if stem in _SINGLE:
+            return _SINGLE[stem]
+    near = (verb for token in plain[:3] if len(token) >= 5 for word, verb in _SINGLE.items() if len(word) >= 5 and alike(token, word))
+    return next(near, "")

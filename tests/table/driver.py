@@ -1,0 +1,124 @@
+"""A table without memory or graph: DM, player characters, keeper, narrator, round after round, for tests of the storyteller.
+
+Each seat hears what it may hear, and its context is the newest part of that, word for word, with the moments in front.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from talekeeper.memory.moments import AdventureMoment, KeeperResponse, build_moment_from_keeper, format_moments_for_context
+from talekeeper.model import Context
+from talekeeper.table import events as ev
+from talekeeper.table.brain import Ask, Part, Ruling
+from talekeeper.table.events import Event, audience
+from talekeeper.table.game import GameState, apply
+from talekeeper.table.keeper import moves_party
+from talekeeper.table.rules import begin
+from talekeeper.table.scenario import Scenario
+from talekeeper.table.scene import pacing, scene
+from talekeeper.table.settling import settle
+from talekeeper.table.storyteller import Storyteller
+
+REMEMBERED = 60
+"""How many of the newest turns a seat has before it."""
+
+
+@dataclass
+class Turn:
+    speaker: str
+    text: str
+    hearers: tuple[str, ...]
+    kind: str = "said"
+
+    @property
+    def line(self) -> str:
+        return f"[{self.speaker}]: {self.text}"
+
+
+@dataclass
+class Game:
+    scenario: Scenario
+    party: Sequence[str]
+    seed: int = 1
+    leader: str = ""
+    log: list[Turn] = field(default_factory=list)
+    events: list[Event] = field(default_factory=list)
+    moments: list[AdventureMoment] = field(default_factory=list)
+    rulings: list[Ruling] = field(default_factory=list)
+    round: int = 0
+
+    def __post_init__(self) -> None:
+        self.state: GameState = begin(self.scenario, self.party)
+        self.brain = Storyteller(self.scenario)
+
+    def context(self, seat: str) -> Context:
+        heard = [turn.line for turn in self.log if seat == "dm" or seat in turn.hearers][-REMEMBERED:]
+        text = "\n".join([format_moments_for_context(self.moments), *heard]).strip()
+        return Context(seat=seat, budget=8000, text=text, tokens=0, stable_tokens=0, counter="none", blocks=())
+
+    def ask(self, role: Part, seat: str, **more: object) -> Ask:
+        knows = None if role == "pc" else self.state
+        given = {"state": knows, "leader": self.leader, "pacing": pacing(self.scenario, self.state), **more}
+        return Ask(role=role, seat=seat, context=self.context(seat), scene=scene(self.scenario, self.state, seat, self.seed),
+                   round=self.round, seed=self.seed, **given)  # type: ignore[arg-type]  # fmt: skip
+
+    def here(self) -> tuple[str, ...]:
+        return tuple(self.state.alive)
+
+    def say(self, speaker: str, text: str, hearers: tuple[str, ...], kind: str = "said") -> None:
+        if text:
+            self.log.append(Turn(speaker, text, hearers, kind))
+
+    def play(self, people: Mapping[str, str] | None = None, nudge: str | None = None) -> None:
+        """One round. `people` are the actions of those who are not played by the storyteller."""
+        self.round += 1
+        self.say("DM", self.brain.text(self.ask("dm", "dm", nudge=nudge)), self.here())
+        said: list[tuple[str, str]] = []
+        for seat in self.state.alive:
+            text = (people or {}).get(seat) or self.brain.text(self.ask("pc", seat, said=tuple(said)))
+            said.append((seat, text))
+        for seat, text in said:
+            self.say(self.scenario.name(seat), text, self.here())
+        ordered = sorted(said, key=lambda one: moves_party(self.scenario, self.state, *one))
+        rulings = tuple(self.rule(seat, text) for seat, text in ordered if seat in self.state.alive)
+        self.rulings += rulings
+        self.say("DM", self.brain.text(self.ask("narrator", "dm", rulings=rulings)), self.here())
+
+    def rule(self, actor: str, action: str) -> Ruling:
+        ask = self.ask("keeper", "dm", action=action, actor=actor)
+        answer: KeeperResponse = _run(self.brain, ask)
+        settled = settle(self.state, self.scenario, answer.commands, actor)
+        for event in settled.events:
+            if isinstance(event, ev.Whispered | ev.SecretLearned | ev.Revealed):
+                self.say("DM", event.text, audience(event, self.state), "whisper")
+            self.state = apply(self.state, event)
+        self.events += settled.events
+        moment = build_moment_from_keeper(answer, len(self.log))
+        self.moments += [moment] if moment else []
+        return Ruling(actor, action, answer.resolution, settled.events, settled.refused)
+
+    def epilogue(self) -> str:
+        return self.brain.text(self.ask("epilogue", "dm", moments=tuple(self.moments)))
+
+
+def _run(brain: Storyteller, ask: Ask) -> KeeperResponse:
+    """The storyteller awaits nothing, so its answer is there at once."""
+    coroutine = brain.rule(ask)
+    try:
+        coroutine.send(None)
+    except StopIteration as done:
+        answer: KeeperResponse = done.value
+        return answer
+    raise AssertionError("the storyteller waited for something")
+
+
+def auto(scenario: Scenario, party: Sequence[str], seed: int, rounds: int, *, stop: bool = False) -> Game:
+    """A game that plays itself."""
+    game = Game(scenario, party, seed)
+    for _ in range(rounds):
+        if not game.state.alive or (stop and game.state.ending):
+            break
+        game.play()
+    return game
