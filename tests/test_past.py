@@ -143,3 +143,12 @@ async def test_pins_lists_the_pinned_turns(keeper: tk.Keeper) -> None:
     await story.unpin(turns[0])
     await story.forget(turns[2])
     assert await story.pins() == []
+
+
+async def test_ordinals_count_what_the_seat_heard_and_nothing_else(keeper: tk.Keeper) -> None:
+    story = await keeper.story(KEY, seats=SMALL)
+    for number in range(1, 60):
+        await story.append("dm", deed(number), heard_by=["rogue"] if number % 3 else ["bard"])
+    for seat in ("rogue", "bard"):
+        heard = await story.turns(seat=seat)
+        assert await story.ordinals(seat, heard) == list(range(1, len(heard) + 1))

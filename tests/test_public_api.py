@@ -80,9 +80,9 @@ PUBLIC = [
 
 STORY = {
     "adopt", "append", "append_many", "at", "branch", "branches", "begin_session", "brief", "context", "edit", "enter", "fold", "folds",
-    "forget", "fork", "gather", "head", "health", "history", "key", "leave", "mark", "marks", "note", "override", "pin", "pins", "presence",
-    "recall", "recap", "regenerate", "reveal", "rewind", "seats", "settle", "topics",
-    "sources", "stats", "swipes", "switch", "turn", "turns", "unpin", "version", "watch",
+    "forget", "fork", "gather", "head", "health", "history", "key", "leave", "mark", "marks", "note", "ordinals", "override", "pin", "pins",
+    "presence", "recall", "recap", "regenerate", "reveal", "rewind", "seats", "settle", "sources", "stats", "swipes", "switch", "topics",
+    "turn", "turns", "unpin", "version", "watch",
 }  # fmt: skip
 
 

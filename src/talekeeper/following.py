@@ -48,6 +48,11 @@ class Follower:
         if seat is not None:
             rim.known_seat(seat, self._hot.state.seats)
 
+    @property
+    def place(self) -> str:
+        """The place of the last news: who comes back with it misses nothing."""
+        return self._name(self._told)
+
     async def start(self, after: str | None) -> bool:
         """Begins after that place, or now. False where it is no place of this story that was news here: then it begins now as well."""
         await self._hot.refresh()

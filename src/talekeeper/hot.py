@@ -187,6 +187,11 @@ class Hot:
         return self._state
 
     @property
+    def version(self) -> str:
+        """Where the branch is: another with every entry and every rewind."""
+        return f"{self.path.branch}.{self.head}"
+
+    @property
     def seats(self) -> Mapping[str, Seat]:
         return self._state.seats
 

@@ -268,6 +268,8 @@ class Remembering:
     async def pins(self) -> list[Turn]:
         """The turns that are pinned, in order."""
         await self._hot.refresh()
+        if not self._hot.state.pins:
+            return []
         turns = await self._hot.fetch_turns([at for at, _ in self._hot.state.pins.values()])
         return sorted((turn for turn in turns if turn.text), key=lambda turn: turn.seq)
 
@@ -349,6 +351,12 @@ class Remembering:
             found = (await hot.read(ids=[name])).entries
             at = found[0].position if found else None
         return at if at is not None and at.seq >= 1 and hot.path.has(*at) else None
+
+    async def ordinals(self, seat: str, turns: Sequence[Turn]) -> list[int]:
+        """The numbers that turns have among those which the seat heard: they tell nothing of others (I3)."""
+        await self._know(seat)
+        state = self._hot.state
+        return await self._hot.supply(lambda: [state.ordinal(seat, turn.seq) for turn in turns])
 
     async def folds(self, seat: str, *, budget: int | None = None) -> list[Fold]:
         """The folds that the seat's context stands on at that budget (by default its limit), oldest first."""

@@ -63,6 +63,11 @@ class Past(Remembering):
     def __init__(self, hot: Hot) -> None:
         self._hot = hot
 
+    @property
+    def version(self) -> str:
+        """The version that the story had then."""
+        return self._hot.version
+
 
 async def look_back(hot: Hot, to: int) -> Past:
     """The branch as it stood just after that entry."""

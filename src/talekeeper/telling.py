@@ -69,7 +69,7 @@ class Telling:
     @property
     def version(self) -> str:
         """Changes with every entry and every rewind. Pass it as `expected_version` to append only to what you saw."""
-        return f"{self._hot.path.branch}.{self._hot.head}"
+        return self._hot.version
 
     async def append(
         self, speaker: str, text: str, *, heard_by: Sequence[str] | None = None, location: str | None = None,

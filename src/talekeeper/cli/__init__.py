@@ -6,11 +6,12 @@
     look     stories, seats, log, context, recall, brief, folds, branches, health, stats
     change   fold, rewind, fork, edit, forget, pin, unpin, override, regenerate, delete
     care     doctor, export, import, demo, bench
+    serving  serve, tokens
 
 The engine is imported by the commands that need it, so that `--help` is there at once.
 """
 
-from talekeeper.cli import care, change, look, tell
+from talekeeper.cli import care, change, look, serving, tell
 from talekeeper.cli.app import main
 
-__all__ = ["care", "change", "look", "main", "tell"]
+__all__ = ["care", "change", "look", "main", "serving", "tell"]

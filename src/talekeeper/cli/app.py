@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 Options = ParamSpec("Options")
 
-SECTIONS = ("Telling", "Remembering", "Going back, changing", "Keeping")
+SECTIONS = ("Telling", "Remembering", "Going back, changing", "Keeping", "Serving")
 _STOPPED, _FAILED, _MISUSED = 130, 1, 2
 
 

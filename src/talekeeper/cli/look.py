@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from talekeeper.model import BranchInfo, Context, Fold, Item, MemoryKey, Recollection, Stats, Turn
     from talekeeper.story import Story
 
-REMEMBERING, BACK, KEEPING = SECTIONS[1:]
+REMEMBERING, BACK, KEEPING = SECTIONS[1:4]
 PHRASE = 1000
 """From this score on, a turn holds the query word for word."""
 

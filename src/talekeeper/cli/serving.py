@@ -1,0 +1,113 @@
+"""Commands that serve stories over HTTP, and say who may ask for them."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from talekeeper.cli.app import SECTIONS, Desk, command, main
+from talekeeper.cli.screen import safe
+
+if TYPE_CHECKING:
+    from talekeeper.server.auth import Tokens
+
+SERVING = SECTIONS[4]
+_tokens_file = click.option(
+    "--tokens", "tokens_file", type=click.Path(path_type=Path, dir_okay=False), envvar="TALEKEEPER_TOKENS", show_envvar=True,
+    metavar="FILE", help="The file that says which token grants what.",
+)  # fmt: skip
+
+
+@command(main, "serve", SERVING)
+@click.option("--host", default="127.0.0.1", show_default=True, metavar="HOST", help="The address to listen on.")
+@click.option("--port", type=click.IntRange(0, 65535), default=8765, show_default=True, metavar="N", help="0: any that is free.")
+@_tokens_file
+async def serve(desk: Desk, host: str, port: int, tokens_file: Path | None) -> None:
+    """Serve the stories of the file over HTTP.
+
+    Without tokens it serves this machine only. It is then the dm of every story of the tenant. The file is made if it is not there.
+    Instead of a file of tokens, TALEKEEPER_TOKEN may hold one token, for the dm.
+
+    \b
+    Example:
+      talekeeper serve --file saga.db
+      talekeeper serve --host 0.0.0.0 --tokens tokens.toml
+    """
+    try:
+        from talekeeper.server import run
+    except ModuleNotFoundError as exc:
+        raise click.ClickException(f'serving needs the extra "serve" ({exc.name} is missing): pip install "talekeeper[serve]"') from exc
+    tokens = _tokens(desk, tokens_file)
+    with run.listen(host, port, guarded=tokens is not None) as made:
+        url = run.address_of(made)
+        who = "bearers of a token" if tokens is not None else f"anyone on this machine, as the dm of {safe(desk.tenant)!r}"
+        said = f"serving {safe(str(desk.file))!r} on {url}/api/v1 to {who}; stop with Ctrl-C"
+        async with desk.keeper(make=True) as keeper:
+            await run.serve(
+                keeper, made, tokens=tokens, tenant=desk.tenant,
+                ready=lambda: desk.show({"url": url, "file": str(desk.file), "tokens": tokens is not None}, lambda: [said]),
+            )  # fmt: skip
+
+
+def _tokens(desk: Desk, file: Path | None) -> Tokens | None:
+    from talekeeper.server.auth import Grant, TokenFile, Tokens, digest, long_enough
+
+    alone = os.environ.get("TALEKEEPER_TOKEN")
+    if alone and file is not None:
+        raise click.UsageError("tokens come from --tokens or from TALEKEEPER_TOKEN, not from both")
+    if alone:
+        token = long_enough(alone, "TALEKEEPER_TOKEN")
+        return Tokens({digest(token): Grant("TALEKEEPER_TOKEN", desk.tenant, dm=True, metrics=True)})
+    return TokenFile(file) if file is not None else None
+
+
+@main.group("tokens", invoke_without_command=True)
+@click.pass_context
+def tokens(ctx: click.Context) -> None:
+    """Say who may ask a server for what.
+
+    \b
+    Example:
+      talekeeper tokens new --dm --tenant acme --tokens tokens.toml
+    """
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
+
+
+tokens.section = SERVING  # type: ignore[attr-defined]
+
+
+@command(tokens, "new", SERVING)
+@click.option("--dm", is_flag=True, help="It may see and do everything in these stories.")
+@click.option("--seat", "seats", multiple=True, metavar="SEAT", help="It shows the view of this seat, and speaks for it. May be repeated.")
+@click.option("--metrics", is_flag=True, help="It may ask for /metrics.")
+@click.option("--name", metavar="NAME", help="How logs call it.")
+@_tokens_file
+def new(desk: Desk, dm: bool, seats: tuple[str, ...], metrics: bool, name: str | None, tokens_file: Path | None) -> None:
+    """Make a token, and print it. It cannot be shown again: only its hash is kept.
+
+    It opens the stories of --tenant, or with --story (and --user) only that one.
+
+    \b
+    Example:
+      talekeeper tokens new --dm --tenant acme --tokens tokens.toml
+      talekeeper tokens new --seat rogue --tenant acme --user ana --story ash-crown --tokens tokens.toml
+    """
+    from talekeeper.server.auth import Grant, add_to_file, as_toml, new_token
+    from talekeeper.server.ids import story_id
+
+    if dm == bool(seats) and not (metrics and not dm):
+        raise click.UsageError("a token is for a --seat (or several), or for the --dm, or for --metrics alone")
+    stories = frozenset({story_id(desk.key)}) if "story" in desk.chosen else None
+    called = name or f"{'dm' if dm else seats[0] if seats else 'metrics'}-{secrets.token_hex(2)}"
+    grant, token = Grant(called, desk.tenant, dm, frozenset(seats), stories, metrics), new_token()
+    if tokens_file is not None:
+        add_to_file(tokens_file, grant, token)
+        after = [f"added to {safe(str(tokens_file))!r} as {safe(called)!r}"]
+    else:
+        after = ["", "Put this into the file of tokens:", "", *as_toml(grant, token).splitlines()]
+    desk.show({"token": token, "name": called, "entry": as_toml(grant, token)}, lambda: [token, *map(safe, after)])

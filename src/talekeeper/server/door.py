@@ -1,0 +1,251 @@
+"""What a request is about, and whether its token opens it. Every route gets its story and its view from here.
+
+The order is always the same: is the story granted and there (else 404, one as the other), then may the asker do this at all (else 403,
+whatever is there), then the rest. So an answer never tells of something that the asker may not see.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Annotated, Any
+
+from fastapi import Depends, Header, Path, Query, Request, Response
+from fastapi.responses import StreamingResponse
+from fastapi.routing import APIRoute
+
+from talekeeper.errors import UnknownStory
+from talekeeper.keeper import Keeper
+from talekeeper.replay import Past
+from talekeeper.server import ids, limits
+from talekeeper.server.auth import Grant, Tokens
+from talekeeper.server.events import Hub
+from talekeeper.server.limits import Limits
+from talekeeper.server.metrics import Metrics
+from talekeeper.server.problems import Problem, forbidden, invalid, unknown
+from talekeeper.server.schemas import Name
+from talekeeper.server.views import View
+from talekeeper.story import Story
+
+PREFIX = "/api/v1"
+PASTS = 16
+"""How many moments of the past are kept at hand, for those who go back and forth on a timeline."""
+
+
+@dataclass
+class House:
+    """What all requests share."""
+
+    keeper: Keeper
+    limits: Limits
+    tokens: Tokens | None
+    metrics: Metrics = field(default_factory=Metrics)
+    hub: Hub = field(default_factory=Hub)
+    pasts: OrderedDict[tuple[Any, ...], Past] = field(default_factory=OrderedDict)
+
+
+def house_of(request: Request) -> House:
+    return request.app.state.house  # type: ignore[no-any-return]
+
+
+def grant_of(request: Request) -> Grant:
+    return request.scope["grant"]  # type: ignore[no-any-return]
+
+
+InHouse = Annotated[House, Depends(house_of)]
+Granted = Annotated[Grant, Depends(grant_of)]
+
+StoryPath = Annotated[
+    str,
+    Path(pattern=ids.STORY_PATTERN, max_length=ids.STORY_LENGTH, description="The story's id: `user.name`.", examples=["ana.ash-crown"]),
+]
+TurnPath = Annotated[
+    str, Path(min_length=1, max_length=limits.NAME, description="The turn's id; for the dm also its number.", examples=["1"])
+]
+SeatPath = Annotated[str, Path(min_length=1, max_length=limits.NAME, description="The seat's id.", examples=["rogue"])]
+MemoryPath = Annotated[str, Path(min_length=1, max_length=limits.NAME, description="The memory's id.")]
+SeatQuery = Annotated[
+    Name | None,
+    Query(description="Whose view. By default the token's own seat; for the dm everything, or through the eyes of the seat named here."),
+]
+BranchQuery = Annotated[Name, Query(description="The line of the story; others than `main` are for the dm.")]
+AtQuery = Annotated[
+    Name | None,
+    Query(description="A turn's id (for the dm also its number; `0`: the beginning): everything as it stood just after it."),
+]
+BudgetQuery = Annotated[int | None, Query(ge=0, le=limits.BUDGET, description="At most so many tokens; by default the seat's limit.")]
+IdempotencyKey = Annotated[
+    str | None,
+    Header(
+        alias="Idempotency-Key", min_length=1, max_length=limits.NAME, pattern=r"^[!-~]+$",
+        description="A name for this request: sent again, also after a crash on either side, it does nothing twice.",
+    ),
+]  # fmt: skip
+IfMatch = Annotated[
+    str | None,
+    Header(
+        alias="If-Match", max_length=limits.NAME, pattern=r'^"?[!#-~]+"?$',
+        description="The story's `version` as you saw it: if anything happened since that you could know of, nothing is done (412).",
+    ),
+]  # fmt: skip
+
+
+# -- routes ------------------------------------------------------------------------------------------------------------
+
+
+class Route(APIRoute):
+    """A route whose answers carry an ETag, that does not take for ever, and that refuses an If-Match it would not look at."""
+
+    def get_route_handler(self) -> Callable[[Request], Awaitable[Response]]:  # type: ignore[override]
+        handle = super().get_route_handler()
+        bindable = any(parameter.alias == "If-Match" for parameter in _headers_of(self.dependant))
+
+        async def call(request: Request) -> Response:
+            if request.method == "GET":
+                async with asyncio.timeout(house_of(request).limits.seconds):
+                    return _tagged(request, await handle(request))
+            if "if-match" in request.headers and not bindable:
+                raise Problem(422, "not-bindable", "This request cannot be bound to a version: send it without If-Match.")
+            return await _to_its_end(handle(request), house_of(request).limits.seconds)
+
+        return call
+
+
+def _headers_of(dependant: Any) -> list[Any]:
+    return [*dependant.header_params, *(one for inner in dependant.dependencies for one in _headers_of(inner))]
+
+
+async def _to_its_end(work: Awaitable[Response], seconds: float) -> Response:
+    """What was begun is brought to its end, also where the asker no longer waits for it."""
+    task = asyncio.ensure_future(work)
+    done, _ = await asyncio.wait({task}, timeout=seconds)
+    if not done:
+        task.add_done_callback(lambda late: late.exception() if not late.cancelled() else None)
+        raise TimeoutError
+    return task.result()
+
+
+def _tagged(request: Request, response: Response) -> Response:
+    """The answer with its ETag; without a body where the asker has it already. The tag follows from what is shown, and nothing else."""
+    if response.status_code != 200 or isinstance(response, StreamingResponse):
+        return response
+    tag = f'"{hashlib.sha256(bytes(response.body)).hexdigest()[:32]}"'
+    if tag in request.headers.get("if-none-match", ""):
+        return Response(status_code=304, headers={"ETag": tag})
+    response.headers["ETag"] = tag
+    return response
+
+
+# -- stories -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Visit:
+    """A request that may enter its story."""
+
+    house: House
+    grant: Grant
+    story: Story
+    id: str
+
+    def view(self, seat: str | None = None) -> View:
+        """The view that is asked for, where it is granted."""
+        there = {one.id for one in self.story.seats}
+        if self.grant.dm:
+            if seat is not None and seat not in there:
+                raise unknown("seat")
+            return View(self.story, seat)
+        mine = sorted(self.grant.seats & there)
+        if seat is None and len(mine) > 1:
+            raise invalid(f"This token has several seats: say whose view it is with ?seat=, one of {', '.join(mine)}.")
+        if seat is not None and seat not in mine:
+            raise forbidden("This token does not show that view: other seats need a dm's token.")
+        return View(self.story, seat or mine[0])
+
+    def told_once(self, key: str | None) -> str | None:
+        """The id of the turn that a request with this idempotency key tells."""
+        return ids.turn_id(self.grant, self.story.key, key) if key is not None else None
+
+
+async def find_story(house: House, grant: Grant, story: str, branch: str = "main") -> Story:
+    """The story, where it is granted and there."""
+    key = ids.story_key(grant.tenant, story)
+    if key is None or not grant.opens(story):
+        raise unknown("story")
+    if branch != "main" and not grant.dm:
+        raise forbidden("Branches other than main are for the dm.")
+    try:
+        found = await house.keeper.story(key, branch=branch)
+    except UnknownStory:
+        raise unknown("story") from None
+    if not grant.dm and not grant.seats & {seat.id for seat in found.seats}:
+        raise unknown("story")
+    return found
+
+
+async def enter(request: Request, house: InHouse, grant: Granted, story: StoryPath, branch: BranchQuery = "main") -> AsyncIterator[Visit]:
+    found = await find_story(house, grant, story, branch)
+    yield Visit(house, grant, found, story)
+    if request.method != "GET":
+        house.hub.wake(found.key)
+
+
+Entered = Annotated[Visit, Depends(enter)]
+
+
+async def author(visit: Entered) -> Visit:
+    if not visit.grant.dm:
+        raise forbidden("This is for the story's dm.")
+    return visit
+
+
+Authored = Annotated[Visit, Depends(author)]
+
+
+async def look(visit: Entered, seat: SeatQuery = None) -> View:
+    return visit.view(seat)
+
+
+async def look_at(visit: Entered, seat: SeatQuery = None, at: AtQuery = None) -> View:
+    view = visit.view(seat)
+    return view if at is None else View(await _past(visit, view, at), view.seat)
+
+
+async def look_as(view: Annotated[View, Depends(look_at)]) -> View:
+    """The view of a seat: there is no memory without someone who remembers."""
+    if view.seat is None:
+        raise invalid("Say whose memory it is with ?seat=.")
+    return view
+
+
+Looking = Annotated[View, Depends(look)]
+LookingAt = Annotated[View, Depends(look_at)]
+LookingAs = Annotated[View, Depends(look_as)]
+
+
+async def _past(visit: Visit, view: View, at: str) -> Story | Past:
+    """The story as it stood just after that turn."""
+    story, pasts = visit.story, visit.house.pasts
+    number = 0 if at == "0" else (await view.find(at)).seq
+    if number == story.head:
+        return story
+    key = (story.key, story.version.partition(".")[0], number)
+    found = pasts.pop(key, None)
+    if found is None or not await _lasts(found):
+        found = await story.at(number)
+    pasts[key] = found
+    while len(pasts) > PASTS:
+        pasts.popitem(last=False)
+    return found
+
+
+async def _lasts(past: Past) -> bool:
+    """Whether that story is still there: another may have been made in its place."""
+    try:
+        await past.pins()
+    except UnknownStory:
+        return False
+    return True

@@ -1,0 +1,154 @@
+"""What can be seen of a story: by one of its seats, or by its author.
+
+Everything that leaves the server passes through here, and what is shown depends on the view alone, never on who asks: a dm who looks
+through a seat's eyes gets the bytes that the player gets. A seat's view is made of what the seat heard (I3). It has numbers of its own,
+no audiences (someone may listen unseen), and of a speaker who lent someone a voice it shows the voice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from talekeeper import model
+from talekeeper.errors import UnknownFold, UnknownTurn
+from talekeeper.following import EVERYTHING
+from talekeeper.model import HEARD_KINDS
+from talekeeper.replay import Past
+from talekeeper.server import schemas
+from talekeeper.server.problems import unknown
+from talekeeper.story import Story
+
+LOOK_BACK = 500
+"""Among how many of the newest turns a seat looks for those whom it has met."""
+
+
+class View:
+    """A story, or its past, as the seat may see it; `seat=None`: as its author does."""
+
+    def __init__(self, book: Story | Past, seat: str | None) -> None:
+        self.book = book
+        self.seat = seat
+
+    # -- turns -------------------------------------------------------------------------------------------------------------
+
+    async def find(self, name: str) -> model.Turn:
+        """The turn of that id (for the author also: of that number). One that the seat did not hear is not there."""
+        if self.seat is None:
+            return await self.book.turn(int(name) if name.isascii() and name.isdigit() else name)
+        try:
+            turn = await self.book.turn(name)
+        except UnknownTurn:
+            raise unknown("turn") from None
+        if self.seat not in turn.audience:
+            raise unknown("turn")
+        return turn
+
+    async def shown(self, turns: Sequence[model.Turn]) -> list[schemas.Turn]:
+        """Turns as this view shows them."""
+        pinned = {turn.id for turn in await self.book.pins()}
+        if self.seat is None:
+            return [_as_it_is(turn, turn.id in pinned) for turn in turns]
+        numbers = await self.book.ordinals(self.seat, turns)
+        return [await self._as_heard(turn, number, turn.id in pinned) for turn, number in zip(turns, numbers, strict=True)]
+
+    async def turn(self, turn: model.Turn) -> schemas.Turn:
+        return (await self.shown([turn]))[0]
+
+    async def _as_heard(self, turn: model.Turn, number: int, pinned: bool) -> schemas.Turn:
+        told = turn.text.casefold()
+        return schemas.Turn(
+            **turn._replace(
+                speaker=turn.speaker if self._recognises(turn) else "",
+                mentions=tuple(name for name in turn.mentions if name.casefold() in told),
+                cites=tuple([name for name in turn.cites if await self._heard(name)]),
+                audience=(),
+            )._asdict() | {"audience": None, "number": number, "pinned": pinned}
+        )  # fmt: skip
+
+    def _recognises(self, turn: model.Turn) -> bool:
+        """Whether the seat knows who spoke: it did itself, or it heard the voice of that one."""
+        label = next((seat.label for seat in self.book.seats if seat.id == turn.speaker), None)
+        return turn.speaker == self.seat or turn.voice == label
+
+    async def _heard(self, name: str) -> bool:
+        try:
+            return self.seat in (await self.book.turn(name)).audience
+        except UnknownTurn:
+            return False
+
+    async def page(
+        self, *, kinds: Collection[str] | None, speaker: str | None, location: str | None, after: str | None, before: str | None,
+        limit: int, newest: bool,
+    ) -> schemas.Turns:  # fmt: skip
+        """A page of the log, in order."""
+        first = (await self.find(after)).seq if after is not None else 0
+        last = (await self.find(before)).seq if before is not None else None
+        found: list[model.Turn] = []
+        while len(found) <= limit:
+            more = await self.book.turns(
+                seat=self.seat, kinds=kinds, speaker=speaker, location=location, after=first, before=last, limit=limit + 1, newest=newest
+            )
+            shown = [turn for turn in more if speaker is None or self.seat is None or self._recognises(turn)]
+            found = shown + found if newest else found + shown
+            if len(more) <= limit:
+                break
+            first, last = (first, more[0].seq) if newest else (more[-1].seq, last)
+        turns = found[-limit:] if newest else found[:limit]
+        return schemas.Turns(turns=await self.shown(turns), more=len(found) > limit)
+
+    # -- the story ---------------------------------------------------------------------------------------------------------
+
+    async def version(self) -> str:
+        """Changes with everything that happens in this view. Of a seat's view it is the newest entry that the seat heard of."""
+        if self.seat is None:
+            return self.book.version
+        found = await self.book.turns(seat=self.seat, kinds=EVERYTHING, limit=1, newest=True)
+        return found[0].id if found else "0"
+
+    async def count(self) -> int:
+        """How many turns there are in this view."""
+        if self.seat is None:
+            return self.book.head
+        newest = await self.book.turns(seat=self.seat, limit=1, newest=True)
+        return (await self.book.ordinals(self.seat, newest))[0] if newest else 0
+
+    async def seats(self) -> list[schemas.Seat]:
+        """The seats: all of them, or the seat itself and those whom it has met."""
+        places = self.book.presence()
+        if self.seat is None:
+            return [_seat(seat, places.get(seat.id)) for seat in self.book.seats]
+        met = await self.met()
+        own = [_seat(seat, places.get(seat.id)) for seat in self.book.seats if seat.id == self.seat]
+        return own + [
+            schemas.Seat(id=seat.id, name=seat.label, location=None) for seat in self.book.seats if seat.id in met and seat.id != self.seat
+        ]
+
+    async def met(self) -> set[str]:
+        """The seats whose own voices the seat has heard lately, and itself."""
+        heard = await self.book.turns(seat=self.seat, kinds=HEARD_KINDS, limit=LOOK_BACK, newest=True)
+        return {turn.speaker for turn in heard if turn.speaker and self._recognises(turn)} | {self.seat or ""}
+
+    # -- memories ----------------------------------------------------------------------------------------------------------
+
+    async def memory(self, name: str, depth: int = 0) -> schemas.Memory:
+        """A fold, with those below it as deep as is asked for. One that is not in the seat's memory is not there."""
+        try:
+            fold = await self.book.fold(name, seat=self.seat)
+        except UnknownFold:
+            raise unknown("memory") from None
+        return await self.remembered(fold, depth)
+
+    async def remembered(self, fold: model.Fold, depth: int = 0) -> schemas.Memory:
+        below = [await self.memory(child, depth - 1) for child in fold.children] if depth and fold.level else None
+        return schemas.Memory.model_validate(fold).model_copy(update={"below": below})
+
+
+def _as_it_is(turn: model.Turn, pinned: bool) -> schemas.Turn:
+    return schemas.Turn(**turn._asdict() | {"number": turn.seq, "pinned": pinned})
+
+
+def _seat(seat: model.Seat, place: str | None) -> schemas.Seat:
+    return schemas.Seat(
+        id=seat.id, name=seat.label, role=seat.role, aliases=list(seat.aliases), token_limit=seat.token_limit, fold_at=seat.fold_at,
+        keep=seat.keep, location=place,
+    )  # fmt: skip
