@@ -11,6 +11,7 @@ Pure and deterministic: the same turns give the same fold, for ever.
 from __future__ import annotations
 
 import heapq
+import math
 import re
 from collections.abc import Collection, Sequence
 from functools import lru_cache, reduce
@@ -243,6 +244,9 @@ def _urgency(words: Sequence[Word]) -> float:
 _ENOUGH = 1.5
 """What a sentence must be worth to be taken once the fold is half full."""
 _NEXT_TO_NOTHING = 0.01
+_NEW = (0.0, 0.6, 0.6 * 2, 0.6 * 3)
+"""What new names add to the worth of a sentence, by their number."""
+_END = (math.inf, -1)
 _FILLER = 3.0
 """What any sentence is worth: some sentences are better than one only by what they have above that."""
 
@@ -252,7 +256,7 @@ def _choose(drafts: list[Draft], limit: int, fade: float) -> tuple[Sentence, ...
     if not drafts:
         return ()
     chosen = _take(drafts, limit, fade)
-    best = min(range(len(drafts)), key=lambda at: (drafts[at].rank, -drafts[at].worth, at))
+    best = min([(draft.rank, -draft.worth, at) for at, draft in enumerate(drafts)])[2]
     if not chosen or (best not in chosen and sum(drafts[at].worth for at in chosen) < drafts[best].worth / 2):
         return (_sentence(drafts[best], clip(drafts[best].text, limit)),)
     while len(chosen) > 1 and estimate_tokens(" ".join(drafts[at].text for at in sorted(chosen))) > limit:
@@ -262,14 +266,18 @@ def _choose(drafts: list[Draft], limit: int, fade: float) -> tuple[Sentence, ...
 
 def _sentence(draft: Draft, text: str) -> Sentence:
     """The draft as it goes into a fold, with what it was found worth; talk that only filled the room is worth next to nothing."""
+    if draft.origin is not None and text is draft.text:
+        return draft.origin
     weight = max(_NEXT_TO_NOTHING, round(draft.worth, 2)) if draft.rank == PLAIN else _NEXT_TO_NOTHING
     return Sentence(text, draft.sources, draft.estimated, weight, tuple(draft.keys))
 
 
 def _take(drafts: list[Draft], limit: int, fade: float) -> list[int]:
     """Places of drafts that fit together, in the order they were taken: worth for length, new names more, told stretches less."""
-    told: dict[int, int] = {}
     said: set[str] = set()
+    worths, stretches = [draft.worth for draft in drafts], [draft.stretch for draft in drafts]
+    told = [0] * (max(stretches) + 1)
+    lost = [1 - fade**before for before in range(len(drafts) + 1)]
     lengths = [_BASE + len(draft.text) * (1.3 if is_cjk(draft.lang) else 0.25) for draft in drafts]
     fresh = [len(draft.keys) for draft in drafts]  # how many names of each have not been told yet
     holders: dict[str, list[int]] = {}
@@ -277,29 +285,31 @@ def _take(drafts: list[Draft], limit: int, fade: float) -> list[int]:
         for name in draft.keys:
             holders.setdefault(name, []).append(at)
 
-    def faded(draft: Draft, before: int) -> float:
+    def faded(at: int, before: int) -> float:
         """What a draft is still worth after so many of its stretch: what matters most fades little."""
-        return draft.worth - min(draft.worth * (1 - fade**before), 2.0 * before)
+        return worths[at] - min(worths[at] * lost[before], 2.0 * before)
 
-    def value(at: int) -> float:
-        draft = drafts[at]
-        worth = faded(draft, told[draft.stretch]) if draft.stretch in told else draft.worth
-        new = fresh[at]
-        return (worth + 0.6 * (new if new < 3 else 3)) / lengths[at]
+    def value(at: int) -> float:  # asked some hundred times for a large fold: no calls, no look-ups by name
+        worth, before, new = worths[at], told[stretches[at]], fresh[at]
+        if before:
+            less, most = worth * lost[before], 2.0 * before
+            worth -= less if less < most else most
+        return (worth + _NEW[new if new < 3 else 3]) / lengths[at]
 
     heap = [(-value(at), at) for at, draft in enumerate(drafts) if draft.rank == PLAIN and draft.worth > -1]
+    heap += [_END] * 3
     heapq.heapify(heap)
     costs: dict[int, int] = {}
     spare: list[int] = []
     room = limit
-    while heap and (room > 4 or not costs):
+    while heap[0] is not _END and (room > 4 or not costs):
         at = heap[0][1]
-        draft = drafts[at]
         now = -value(at)
-        if (len(heap) > 1 and now > heap[1][0]) or (len(heap) > 2 and now > heap[2][0]):  # others have overtaken it meanwhile
+        if now > heap[1][0] or now > heap[2][0]:  # others have overtaken it meanwhile
             heapq.heapreplace(heap, (now, at))
             continue
         heapq.heappop(heap)
+        draft = drafts[at]
         if draft.worth < _ENOUGH and room * 2 < limit:
             continue
         cost = _cost(draft.text)
@@ -309,16 +319,16 @@ def _take(drafts: list[Draft], limit: int, fade: float) -> list[int]:
             said.add(key)
             costs[at] = cost
             room -= cost
-            told[draft.stretch] = told.get(draft.stretch, 0) + 1
+            told[draft.stretch] += 1
             for name in draft.keys:
                 for other in holders.pop(name, ()):
                     fresh[other] -= 1
-    spare += [at for _, at in heap]
+    spare += [at for _, at in heap if at >= 0]
     best = heapq.nsmallest(6, [at for at in spare if drafts[at].worth >= _ENOUGH], key=lambda at: (-drafts[at].worth, at))
     better = {key: at for at in reversed(best) if (key := _key(drafts[at])) not in said}
     if costs and better:
-        over = {at: faded(drafts[at], told[drafts[at].stretch] - 1) - _FILLER for at in costs}
-        over |= {at: faded(drafts[at], told.get(drafts[at].stretch, 0)) - _FILLER for at in better.values()}
+        over = {at: faded(at, told[stretches[at]] - 1) - _FILLER for at in costs}
+        over |= {at: faded(at, told[stretches[at]]) - _FILLER for at in better.values()}
         _exchange(over, costs, {at: _cost(drafts[at].text) for at in sorted(better.values(), key=best.index)}, room)
     return list(costs)
 
@@ -329,7 +339,7 @@ _cost = lru_cache(maxsize=1 << 12)(estimate_tokens)
 
 def _key(draft: Draft) -> str:
     """What two drafts have in common that say the same."""
-    if draft.weighed:
+    if draft.origin is not None:
         return draft.text
     said = draft.body if is_cjk(draft.lang) else " ".join([word.norm for word in draft.reading.words])
     return f"{draft.voice}: {said}"
@@ -337,7 +347,8 @@ def _key(draft: Draft) -> str:
 
 def _exchange(over: dict[int, float], costs: dict[int, int], spare: dict[int, int], room: int) -> None:
     """Makes better use of the room: some spare drafts (best first) in the place of a lesser one, or one in the place of up to three."""
-    for out in sorted(costs, key=lambda at: (over[at], at)):
+    least_first = sorted(over, key=lambda at: (over[at], at))
+    for out in [at for at in least_first if at in costs]:
         left, into = room + costs[out], []
         for at in spare:
             if spare[at] <= left and at not in costs:
@@ -349,7 +360,7 @@ def _exchange(over: dict[int, float], costs: dict[int, int], spare: dict[int, in
             room = left
     for at in spare:
         left, gone = room - spare[at], []
-        for out in sorted(costs, key=lambda at: (over[at], at))[:3] if left < 0 else ():
+        for out in [other for other in least_first if other in costs][:3] if left < 0 else ():
             if left < 0:
                 gone.append(out)
                 left += costs[out]
@@ -396,7 +407,7 @@ def merge(sentences: Sequence[Sentence], *, limit: int, known: Collection[str] =
     """The sentences of smaller folds that matter most, in order, spread over the whole run, within `limit` tokens."""
     told = [sentence for sentence in sentences if sentence.text and not sentence.text.isspace()]
     drafts = [_draft_again(sentence, at * 8 // len(told)) for at, sentence in enumerate(told)]
-    unread = [draft for draft in drafts if not draft.weighed]
+    unread = [draft for draft in drafts if draft.origin is None]
     if unread:
         for draft, lang in zip(unread, languages([draft.text for draft in unread]), strict=True):
             draft.lang = lang
@@ -412,7 +423,7 @@ def _draft_again(sentence: Sentence, stretch: int) -> Draft:
         rank = PLAIN if sentence.weight > _NEXT_TO_NOTHING else IDLE_TALK
         return Draft(
             text, lang, sentence.sources, stretch, sentence.weight, sentence.estimated, None, "", text, UNREAD, sentence.about, 0, rank,
-            weighed=True,
+            origin=sentence,
         )  # fmt: skip
     speaker = SPEAKER.match(text)
     voice, body = (speaker[1], text[speaker.end() :]) if speaker else ("", text)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from talekeeper.model import Turn
+from talekeeper.model import Sentence, Turn
 from talekeeper.summarize.names import Reading, study
 from talekeeper.summarize.words import CJK, MARK, PERSON, SAY, STOP, Pattern, Phrases, has_phrase, is_cjk, listed, read
 from talekeeper.tokens import estimate_tokens
@@ -117,7 +117,7 @@ class Draft:
     keys: Sequence[str] = ()
     marks: int = 0
     rank: int = PLAIN
-    weighed: bool = False  # the worth is known from a smaller fold
+    origin: Sentence | None = None  # the sentence of a smaller fold that knows its worth
 
 
 # --- speech ----------------------------------------------------------------------------------------------------------
