@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from itertools import accumulate
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from talekeeper.budget import choose, clip_item
 from talekeeper.folds import Node, Path, Ref, extract, leaves_after, make_leaf, roots_until, unpack_sentences, visible_text
@@ -53,6 +53,11 @@ class Line:
         )  # fmt: skip
 
 
+Digests: TypeAlias = "dict[tuple[int, ...], tuple[Sequence[Item], Item | None]]"
+"""Digests by their room and the identities of the items they stand for, which are kept with them."""
+DIGESTS_IN_MEMORY = 64
+
+
 @dataclass(slots=True)
 class Sources:
     """What a plan reads from: folds and lines that are in memory (else `Missing`), the path, the counter."""
@@ -63,6 +68,8 @@ class Sources:
     count: Callable[[str], int]
     name_of: Callable[[str], str]
     """A fold's name for the outside, by its key."""
+    digests: Digests
+    """Those that were made before."""
     modelled: Callable[[], int] = lambda: 1 << 60
     """A model's text is shown for folds closed no later than this entry: others may have had one made (I3). Asked if there is one."""
 
@@ -498,15 +505,29 @@ def _unfold(folds: Sequence[tuple[Node, Item]], spare: int, sources: Sources, ov
 
 
 def _condense(nodes: Sequence[Node], items: Sequence[Item], room: int, sources: Sources) -> list[Item]:
-    """The newest as they are in three fifths of the room; everything older in one digest."""
+    """The newest as they are in three fifths of the room; everything older in one digest.
+
+    What the newest take is rounded up, so that a digest stays as it is, at the head of the story, while they come and go (I8)."""
     kept = len(nodes)
     size = 0
     while kept > 0 and size + items[kept - 1].tokens <= room * 0.6:
         kept -= 1
         size += items[kept].tokens
-    old = nodes[:kept]
-    digest = _digest(old, items[:kept], room - size, sources)
+    step = max(1, room // 8)
+    taken = max(size, min(int(room * 0.6), -(-size // step) * step))
+    digest = _digest_once(nodes[:kept], items[:kept], room - taken, sources)
     return [digest, *items[kept:]] if digest is not None else []
+
+
+def _digest_once(nodes: Sequence[Node], items: Sequence[Item], room: int, sources: Sources) -> Item | None:
+    made = sources.digests
+    key = (room, *map(id, items))
+    if key not in made:
+        digest = _digest(nodes, items, room, sources)
+        if len(made) >= DIGESTS_IN_MEMORY:
+            made.clear()
+        made[key] = items, digest
+    return made[key][1]
 
 
 def _digest(nodes: Sequence[Node], items: Sequence[Item], room: int, sources: Sources) -> Item | None:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from talekeeper import recall
-from talekeeper.context import Line, Plan, Sources
+from talekeeper.context import Digests, Line, Plan, Sources
 from talekeeper.errors import Conflict, StoreCorrupt, UnknownBranch, UnknownStory
 from talekeeper.folds import HASH, PLACE, Missing, Node, Path, Ref, extract
 from talekeeper.model import AUTHOR_KINDS, Health, MemoryKey, Seat, Turn
@@ -167,6 +167,7 @@ class Hot:
         self._state: State
         self._backlog: list[tuple[Entry, Turn]] = []
         self.plans: dict[tuple[Any, ...], Plan] = {}
+        self._digests: Digests = {}
         self.tail: list[tuple[Entry, Turn]] = []
         self._lines: OrderedDict[tuple[int, int], Line] = OrderedDict()
         self._marks: dict[tuple[int, int], Entry] = {}
@@ -410,7 +411,7 @@ class Hot:
         return [line.turn for line in self.lines_of(refs)]
 
     def sources(self) -> Sources:
-        return Sources(self.state, self.path, self.lines_of, self.shared.counter.count, self.shared.names.fold)
+        return Sources(self.state, self.path, self.lines_of, self.shared.counter.count, self.shared.names.fold, self._digests)
 
     async def supply(self, work: Callable[[], T]) -> T:
         """What the work returns, after loading what it misses."""
