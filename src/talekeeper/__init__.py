@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         Conflict,
         DuplicateId,
         InvalidInput,
+        MemoryBudgetExceeded,
         MissingKey,
         ModelFailed,
         ModelUnavailable,
@@ -44,6 +45,14 @@ if TYPE_CHECKING:
     )  # fmt: skip
     from talekeeper.folding import RetryPolicy
     from talekeeper.keeper import Keeper, open
+    from talekeeper.memory.session import (
+        ConversationTurn,
+        DefaultShortTermMemory,
+        MemoryBudget,
+        MemoryIsolation,
+        SessionMemories,
+        ShortTermMemoryConfig,
+    )  # fmt: skip
     from talekeeper.model import (
         Block,
         BranchInfo,
@@ -75,11 +84,12 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "context": "FLOOR",
-    "errors": "BudgetTooSmall Conflict DuplicateId InvalidInput MissingKey ModelFailed ModelUnavailable StoreBusy StoreClosed "
-    "StoreCorrupt StoreError StoreFull StoreReadOnly SummaryFailed TalekeeperError UnknownBranch UnknownFold UnknownSeat "
-    "UnknownStory UnknownTurn WrongStore WrongType",
+    "errors": "BudgetTooSmall Conflict DuplicateId InvalidInput MemoryBudgetExceeded MissingKey ModelFailed ModelUnavailable "
+    "StoreBusy StoreClosed StoreCorrupt StoreError StoreFull StoreReadOnly SummaryFailed TalekeeperError UnknownBranch "
+    "UnknownFold UnknownSeat UnknownStory UnknownTurn WrongStore WrongType",
     "folding": "RetryPolicy",
     "keeper": "Keeper open",
+    "memory.session": "ConversationTurn DefaultShortTermMemory MemoryBudget MemoryIsolation SessionMemories ShortTermMemoryConfig",
     "model": "Block BranchInfo Context Fold Health HealthState Item LeftOut Mark Marked MemoryKey Recap Recollection Seat Sentence Stats "
     "Turn to_json",
     "ports": "ChatModel Message Store TokenCounter",
@@ -99,6 +109,8 @@ __all__ = [
     "ChatModel",
     "Conflict",
     "Context",
+    "ConversationTurn",
+    "DefaultShortTermMemory",
     "Draft",
     "DuplicateId",
     "Exact",
@@ -113,6 +125,9 @@ __all__ = [
     "LeftOut",
     "Mark",
     "Marked",
+    "MemoryBudget",
+    "MemoryBudgetExceeded",
+    "MemoryIsolation",
     "MemoryKey",
     "Message",
     "MissingKey",
@@ -126,6 +141,8 @@ __all__ = [
     "RetryPolicy",
     "Seat",
     "Sentence",
+    "SessionMemories",
+    "ShortTermMemoryConfig",
     "Stats",
     "Store",
     "StoreBusy",

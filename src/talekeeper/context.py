@@ -426,7 +426,7 @@ def make_recap(seat: Seat, keep: int, since: int | None, room: int, sources: Sou
     start = newest if since is None else min(newest, sum(ref.seq < since for ref in refs))
     cut = refs[start - 1].seq if start else chunks.horizon
     sources = replace(sources, modelled=cache(partial(own_cut, seat, seat.id, sources)))
-    nodes = [node for track in (CANON, STORY) for node in _folds_until(seat.id, track, chunks, cut, sources)] if cut else []
+    nodes = [node for track in (CANON, STORY) for node in _folds_until(seat.id, track, chunks, cut, sources)] if cut and room else []
     items = fit(sorted(nodes, key=lambda node: node.first), room, sources, over_models=False)
     turns = [line.turn for line in sources.lines_of(refs[start:])]
     return Recap(seat=seat.id, items=tuple(item for item in items if item.text), turns=tuple(turns), waiting=newest - start)

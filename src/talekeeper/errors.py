@@ -10,6 +10,7 @@
     │   ├── UnknownBranch                no branch of that name
     │   ├── UnknownStory                 no story under that key
     │   └── DuplicateId                  that turn id already belongs to another turn
+    ├── MemoryBudgetExceeded             a conversation is over its budget, and its policy says to raise: raise the budget, or fold
     ├── BudgetTooSmall                   raise the budget, or unpin: `needed` says how far
     ├── Conflict                         someone else was first: read again, then retry
     ├── StoreError                       the place where stories are kept
@@ -74,6 +75,18 @@ class BudgetTooSmall(TalekeeperError):
 
     def __init__(self, needed: int, budget: int) -> None:
         super().__init__(f"what is pinned needs {needed} tokens, the budget is {budget}: raise it to {needed} or unpin something")
+        self.needed = needed
+        self.budget = budget
+
+
+class MemoryBudgetExceeded(TalekeeperError):
+    """A conversation takes more tokens than its budget has, and its overflow policy is "error"."""
+
+    def __init__(self, needed: int, budget: int) -> None:
+        super().__init__(
+            f"the conversation's memory takes {needed} tokens, total_max_tokens is {budget}: raise it, lower full_zone_turns or "
+            f"summary_max_tokens, or choose the overflow policy 'truncate_oldest'"
+        )
         self.needed = needed
         self.budget = budget
 

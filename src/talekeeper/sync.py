@@ -15,12 +15,14 @@ import asyncio
 import functools
 import inspect
 import threading
+from collections.abc import Awaitable, Callable
 from types import TracebackType
 from typing import Any
 
 from talekeeper import keeper as keepers
 from talekeeper.errors import InvalidInput, StoreClosed
 from talekeeper.keeper import Keeper
+from talekeeper.memory.session import DefaultShortTermMemory
 from talekeeper.story import Story
 
 
@@ -64,7 +66,7 @@ async def _wait(awaitable: Any) -> Any:
 class Synchronous:
     """Stands for a keeper or a story; its methods wait for their result."""
 
-    def __init__(self, portal: Portal, target: Keeper | Story) -> None:
+    def __init__(self, portal: Portal, target: Keeper | Story | DefaultShortTermMemory) -> None:
         self._portal = portal
         self._target = target
 
@@ -87,18 +89,18 @@ class Synchronous:
         return f"<synchronous {self._target!r}>"
 
 
-class SynchronousKeeper(Synchronous):
-    """A keeper behind its own portal."""
+class SynchronousOwner(Synchronous):
+    """A keeper or a memory behind its own portal."""
 
-    def __enter__(self) -> SynchronousKeeper:
+    def __enter__(self) -> SynchronousOwner:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
 
     def close(self) -> None:
-        """Closes the keeper and its loop."""
-        assert isinstance(self._target, Keeper)
+        """Closes the keeper or memory, and its loop."""
+        assert not isinstance(self._target, Story)
         if not self._portal.closed:
             try:
                 self._portal.run(self._target.close())
@@ -106,15 +108,28 @@ class SynchronousKeeper(Synchronous):
                 self._portal.close()
 
 
-def open(*args: Any, **kwargs: Any) -> SynchronousKeeper:
+def open(*args: Any, **kwargs: Any) -> SynchronousOwner:
     """Like `talekeeper.open`, for code without an event loop."""
-    portal = Portal()
 
     async def start() -> Keeper:
         return await keepers.open(*args, **kwargs)
 
+    return _behind_a_portal(start)
+
+
+def memory(*args: Any, **kwargs: Any) -> SynchronousOwner:
+    """Like `talekeeper.DefaultShortTermMemory`, for code without an event loop."""
+
+    async def start() -> DefaultShortTermMemory:
+        return DefaultShortTermMemory(*args, **kwargs)
+
+    return _behind_a_portal(start)
+
+
+def _behind_a_portal(start: Callable[[], Awaitable[Keeper | DefaultShortTermMemory]]) -> SynchronousOwner:
+    portal = Portal()
     try:
-        return SynchronousKeeper(portal, portal.run(start()))
+        return SynchronousOwner(portal, portal.run(start()))
     except BaseException:
         portal.close()
         raise

@@ -1,0 +1,27 @@
+"""Session memory: what a chat or an agent remembers of one conversation, ready for a prompt. A face on the story engine.
+
+    memory = tk.DefaultShortTermMemory(tk.ShortTermMemoryConfig(strategy="rolling_summary"))
+    await memory.add_turn("My name is Ana.", "Hello, Ana!")
+    await memory.system_message()
+
+A conversation is a story of two seats, so there is one log and one way of folding. The newest turns are shown as they are (the *full
+zone*); older ones are `pending` as they are while a model is to summarise them; everything before is under folds, the `summary`. Each
+turn is in exactly one of the three at any moment, and the message, wrapper included, never has more tokens than it may (I1, I2). A
+memory belongs to one key and knows of no other; without a key there is none (I10).
+"""
+
+from talekeeper.memory.session.config import ConversationTurn, MemoryBudget, MemoryIsolation, ShortTermMemoryConfig
+from talekeeper.memory.session.memories import SessionMemories
+from talekeeper.memory.session.memory import DefaultShortTermMemory
+from talekeeper.memory.session.message import CLOSE, OPEN
+
+__all__ = [
+    "CLOSE",
+    "OPEN",
+    "ConversationTurn",
+    "DefaultShortTermMemory",
+    "MemoryBudget",
+    "MemoryIsolation",
+    "SessionMemories",
+    "ShortTermMemoryConfig",
+]
