@@ -270,7 +270,8 @@ def test_the_reference_names_no_member_that_does_not_exist() -> None:
             assert hasattr(FACES[face], name) or name in ("counter", "clock"), entry
 
 
-CALLS = ["open", "MemoryKey", "Seat", "Draft", "RetryPolicy", "Note", "Part", "Heuristic", "Exact", "Janitor"]
+CALLS = ["MemoryBudget", "MemoryIsolation", "ConversationTurn", "DefaultShortTermMemory", "SessionMemories", "ShortTermMemoryConfig"]
+CALLS += ["open", "MemoryKey", "Seat", "Draft", "RetryPolicy", "Note", "Part", "Heuristic", "Exact", "Janitor"]
 
 
 @pytest.mark.parametrize("name", [*CALLS, "best_counter", "counter_for", "estimate_tokens", "to_json"])
