@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-FRAMEWORKS = {"langchain": "langchain_core", "pydantic_ai": "pydantic_ai"}
+FRAMEWORKS = {"langchain": "langchain_core", "pydantic_ai": "pydantic_ai", "penguiflow": "penguiflow"}
 
 
 def run(code: str) -> subprocess.CompletedProcess[str]:
@@ -18,7 +18,7 @@ def test_using_the_library_imports_no_framework() -> None:
     code = (
         "import sys, talekeeper as tk, talekeeper.integrations\n"
         "[getattr(tk, name) for name in tk.__all__]\n"
-        "print(sorted({name.split('.')[0] for name in sys.modules} & {'langchain_core', 'pydantic_ai', 'pydantic', 'langsmith', 'httpx'}))"
+        "print(sorted({name.split('.')[0] for name in sys.modules} & {'langchain_core', 'penguiflow', 'pydantic_ai', 'pydantic', 'langsmith'}))"
     )
     done = run(code)
     assert (done.stdout, done.stderr) == ("[]\n", "")
