@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
 Options = ParamSpec("Options")
 
-SECTIONS = ("Telling", "Remembering", "Going back, changing", "Keeping", "Serving")
+PLAYING, TELLING, REMEMBERING, BACK, KEEPING, SERVING = "Playing", "Telling", "Remembering", "Going back, changing", "Keeping", "Serving"
+SECTIONS = (PLAYING, TELLING, REMEMBERING, BACK, KEEPING, SERVING)
 _STOPPED, _FAILED, _MISUSED = 130, 1, 2
 
 

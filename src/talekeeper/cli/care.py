@@ -11,8 +11,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
-from talekeeper.cli.app import Desk, command, main
-from talekeeper.cli.look import KEEPING
+from talekeeper.cli.app import KEEPING, Desk, command, main
 from talekeeper.cli.screen import Status, colour, count, hang, safe
 
 if TYPE_CHECKING:

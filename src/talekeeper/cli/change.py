@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from talekeeper.cli.app import Desk, command, confirm, main, turn_ref, words_or_stdin
-from talekeeper.cli.look import BACK, KEEPING, fold_lines, turn_lines
+from talekeeper.cli.app import BACK, KEEPING, Desk, command, confirm, main, turn_ref, words_or_stdin
+from talekeeper.cli.look import fold_lines, turn_lines
 from talekeeper.cli.screen import Status, count, one_line, safe
 
 if TYPE_CHECKING:

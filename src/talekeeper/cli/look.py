@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from talekeeper.cli.app import SECTIONS, Desk, command, main, names, words_or_stdin
+from talekeeper.cli.app import BACK, KEEPING, REMEMBERING, Desk, command, main, names, words_or_stdin
 from talekeeper.cli.screen import bar, bold, colour, columns, count, dim, hang, one_line, pad, rule, safe, shade, table
 
 if TYPE_CHECKING:
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from talekeeper.model import BranchInfo, Context, Fold, Item, MemoryKey, Recollection, Stats, Turn
     from talekeeper.story import Story
 
-REMEMBERING, BACK, KEEPING = SECTIONS[1:4]
 PHRASE = 1000
 """From this score on, a turn holds the query word for word."""
 

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from talekeeper.cli.app import SECTIONS, Desk, command, main
+from talekeeper.cli.app import SERVING, Desk, command, main
 from talekeeper.cli.screen import safe
 
 if TYPE_CHECKING:
     from talekeeper.server.auth import Tokens
 
-SERVING = SECTIONS[4]
 _tokens_file = click.option(
     "--tokens", "tokens_file", type=click.Path(path_type=Path, dir_okay=False), envvar="TALEKEEPER_TOKENS", show_envvar=True,
     metavar="FILE", help="The file that says which token grants what.",

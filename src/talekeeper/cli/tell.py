@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from talekeeper.cli.app import SECTIONS, Desk, command, main, names, words_or_stdin
+from talekeeper.cli.app import TELLING, Desk, command, main, names, words_or_stdin
 from talekeeper.cli.look import seat_rows, turn_lines
 from talekeeper.cli.screen import count, safe
 
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from talekeeper.model import Seat, Turn
     from talekeeper.story import Story
 
-TELLING = SECTIONS[0]
 SPOKEN = ("said", "whisper", "thought", "event", "note")
 
 

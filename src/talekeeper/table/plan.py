@@ -221,6 +221,9 @@ class Outlook:
         self.cost: dict[str, int] = dict.fromkeys(known, 0)
         self.best: dict[str, Action] = {}
         self._known = known
+        self._seen_at: dict[str, list[str]] = {}
+        for name in known:
+            self._note_where(name)
         self._spread(actions(scenario))
 
     def _spread(self, everything: tuple[Action, ...]) -> None:
@@ -233,6 +236,8 @@ class Outlook:
                     continue
                 for made in action.makes:
                     if far + action.cost < self.cost.get(made, FAR):
+                        if made not in self.cost:
+                            self._note_where(made)
                         self.cost[made] = far + action.cost
                         self.best[made] = action
                         changed = True
@@ -255,14 +260,14 @@ class Outlook:
             undone = f"not {name}"
             return self.cost.get(undone, FAR), undone
         if clause.verb == "near":
-            places = [
-                (self.cost[made] + self.cost.get(f"at {made.rsplit(' ', 1)[1]}", FAR), made) for made in self._whereabouts(clause.args[0])
-            ]
-            return min(places, default=(FAR, ""))
+            seen = self._seen_at.get(clause.args[0], ())
+            return min(((self.cost[made] + self.cost.get(_going(made), FAR), made) for made in seen), default=(FAR, ""))
         return self.cost.get(name, FAR), name
 
-    def _whereabouts(self, npc: str) -> list[str]:
-        return [name for name in self.cost if name.startswith(f"npc_at {npc} ")]
+    def _note_where(self, name: str) -> None:
+        """Facts such as `npc_at oda mill`, by the one they are about."""
+        if name.startswith("npc_at "):
+            self._seen_at.setdefault(name.split(" ")[1], []).append(name)
 
     def way_to(self, conditions: Iterable[Condition]) -> list[Action]:
         """The actions that lead to the conditions, those that come first in front; none where they never come true."""

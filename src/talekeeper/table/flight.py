@@ -1,0 +1,180 @@
+"""A round in flight: what has been said and decided since the last one was written, and how it becomes turns. Pure values.
+
+It is all that the turn graph carries, it is made of JSON values, and it is gone when the round is in the log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypedDict
+
+from talekeeper.memory.moments import KeeperResponse, build_moment_from_keeper, moment_mark
+from talekeeper.model import Mark
+from talekeeper.table import events as ev
+from talekeeper.table import rules
+from talekeeper.table.brain import Ruling
+from talekeeper.table.events import Event, audience, event_from_json, event_to_json
+from talekeeper.table.game import GameState, fold
+from talekeeper.table.scenario import Scenario
+from talekeeper.table.settling import Settled
+from talekeeper.telling import Draft
+
+DM = "dm"
+GAME = "table:game"
+KEPT_RULINGS = 48
+
+
+class Words(TypedDict):
+    """Something told: by whom, where, before whose ears."""
+
+    speaker: str
+    text: str
+    place: str | None
+    hearers: list[str]
+    private: bool
+
+
+class Decision(TypedDict):
+    """What became of an action."""
+
+    actor: str
+    action: str
+    resolution: str
+    events: list[dict[str, Any]]
+    triggers: list[dict[str, Any]]
+    refused: list[str]
+    moment: list[Any] | None
+    place: str | None
+    hearers: list[str]
+    private: bool
+
+
+class Flight(TypedDict):
+    """The turn graph's whole state."""
+
+    round: int
+    version: str
+    nudge: str | None
+    todo: list[str]
+    scenes: list[Words]
+    said: list[Words]
+    decisions: list[Decision]
+    tales: list[Words]
+    epilogue: str
+
+
+def take_off(round: int, version: str, party: Iterable[str], nudge: str | None = None) -> Flight:
+    """A round that has just begun."""
+    return Flight(
+        round=round, version=version, nudge=nudge, todo=list(party), scenes=[], said=[], decisions=[], tales=[], epilogue=""
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What an ask is about, beyond what its seat remembers."""
+
+    viewer: str = ""
+    action: str = ""
+    actor: str = ""
+    said: tuple[tuple[str, str], ...] = ()
+    rulings: tuple[Ruling, ...] = ()
+
+
+def said_before(flight: Flight, seat: str) -> tuple[tuple[str, str], ...]:
+    """What others have said they do in this round, as far as the seat heard it: pairs of speaker and text."""
+    return tuple((words["speaker"], words["text"]) for words in flight["said"] if seat in (DM, *words["hearers"]))
+
+
+def scene_for(flight: Flight, seat: str) -> str:
+    """What the DM told this seat at the beginning of the round."""
+    return "\n\n".join(words["text"] for words in flight["scenes"] if seat in words["hearers"])
+
+
+def state_in(flight: Flight, state: GameState) -> GameState:
+    """The state after what was decided so far."""
+    return fold(state, (event_from_json(raw) for decision in flight["decisions"] for raw in decision["events"]))
+
+
+def rulings_of(decisions: Iterable[Decision]) -> tuple[Ruling, ...]:
+    """Decisions as a narrator is told of them."""
+    return tuple(
+        Ruling(one["actor"], one["action"], one["resolution"], tuple(map(event_from_json, one["events"])), tuple(one["refused"]))
+        for one in decisions
+    )
+
+
+def places_of(state: GameState) -> list[tuple[str, list[str]]]:
+    """Where the party is: each place with those of the living who are there."""
+    groups: dict[str, list[str]] = {}
+    for seat in state.alive:
+        groups.setdefault(state.where[seat], []).append(seat)
+    return list(groups.items())
+
+
+def hearing(state: GameState, seat: str) -> list[str]:
+    """Everyone who hears what someone says aloud."""
+    return list(state.here(state.where[seat]))
+
+
+def decide(state: GameState, actor: str, action: str, response: KeeperResponse, settled: Settled) -> Decision:
+    """A ruling with all that follows from it, and who may know of it."""
+    everyone = hearing(state, actor)
+    private = _insiders(settled.events, state, actor)
+    hidden = private is not None and not set(everyone) & set(state.party) <= private
+    moment = build_moment_from_keeper(response, 0)
+    return Decision(
+        actor=actor, action=action, resolution=response.resolution, events=[event_to_json(event) for event in settled.events],
+        triggers=[_trigger(one, state) for one in settled.triggers], refused=list(settled.refused),
+        moment=[moment.type, moment.summary, moment.significance] if moment is not None else None, place=state.where.get(actor),
+        hearers=sorted(private) if hidden and private is not None else everyone, private=hidden,
+    )  # fmt: skip
+
+
+def _insiders(events: Sequence[Event], state: GameState, actor: str) -> set[str] | None:
+    """Those who may know of what was done in secret; None where nothing was."""
+    secret = [
+        event for event in events
+        if isinstance(event, ev.Whispered | ev.Revealed | ev.SecretLearned) or getattr(event, "secretly", False)
+    ]  # fmt: skip
+    return {actor}.union(*(audience(event, state) for event in secret)) if secret else None
+
+
+def _trigger(trigger: Any, state: GameState) -> dict[str, Any]:
+    place = trigger.related.get("location_id")
+    return {"kind": trigger.kind, "related": dict(trigger.related), "present": list(state.here(place)) if place else []}
+
+
+# -- into the log ----------------------------------------------------------------------------------------------------------
+
+
+def drafts_of(flight: Flight, state: GameState, scenario: Scenario) -> list[Draft]:
+    """The round as turns, in the order in which it was told; what it changes rides with the ruling that changed it."""
+    when = f"Day {rules.day(state)}, {rules.watch(state)}"
+    drafts = [_spoken(words, when) for words in flight["scenes"]]
+    ruled = {decision["actor"]: decision for decision in flight["decisions"]}
+    for words in flight["said"]:
+        drafts.append(_spoken(words))
+        if words["speaker"] in ruled:
+            drafts.append(_ruled(ruled[words["speaker"]]))
+    drafts += [_spoken(words) for words in flight["tales"]]
+    if flight["epilogue"]:
+        drafts.append(Draft(DM, flight["epilogue"], heard_by=state.party))
+    return drafts
+
+
+def _spoken(words: Words, when: str | None = None) -> Draft:
+    kind: Literal["whisper", "said"] = "whisper" if words["private"] else "said"
+    return Draft(words["speaker"], words["text"], heard_by=tuple(words["hearers"]), location=words["place"], kind=kind, when=when)
+
+
+def _ruled(decision: Decision) -> Draft:
+    marks = [Mark(GAME, {"events": decision["events"], "triggers": decision["triggers"]}, keep=KEPT_RULINGS)]
+    if decision["moment"] is not None:
+        from_keeper = KeeperResponse(decision["resolution"], *decision["moment"])
+        moment = build_moment_from_keeper(from_keeper, 0)
+        assert moment is not None
+        marks.append(moment_mark(moment))
+    words = " ".join([decision["resolution"], *(f"(Not so: {reason}.)" for reason in decision["refused"])])
+    return Draft("", words, heard_by=tuple(decision["hearers"]), location=decision["place"], kind="event", marks=tuple(marks))

@@ -1,0 +1,156 @@
+"""The turn graph: remember, DM, player characters in order with the keeper's ruling on each, narrator, commit, epilogue at the end.
+
+Wiring only. What each step asks and what it may know is in `table`, what a round becomes is in `flight`. The graph's state is the round
+in flight and nothing else; a person's turn is an interrupt, and whatever is spoken is streamed as it comes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.config import get_stream_writer
+from langgraph.graph import END, START, StateGraph
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.types import interrupt
+
+from talekeeper.model import to_json
+from talekeeper.table.brain import Ask, Part
+from talekeeper.table.flight import DM, Flight, Told, Words, decide, hearing, places_of, rulings_of, said_before, scene_for, state_in
+from talekeeper.table.settling import settle
+from talekeeper.table.table import Table
+
+Step = dict[str, Any]
+
+
+def turn_graph(table: Table, saver: BaseCheckpointSaver[Any] | None = None) -> CompiledStateGraph[Flight, None, Flight, Flight]:
+    """One round of the table, compiled. With a saver, a round that waits for a person survives the program."""
+    steps = _Steps(table)
+    graph = StateGraph(Flight)
+    graph.add_node("context_manager", steps.context_manager)
+    graph.add_node("dm", steps.dm)
+    graph.add_node("pc", steps.pc)
+    graph.add_node("keeper", steps.keeper)
+    graph.add_node("narrator", steps.narrator)
+    graph.add_node("epilogue", steps.epilogue)
+    graph.add_node("commit", steps.commit)
+    graph.add_edge(START, "context_manager")
+    graph.add_edge("context_manager", "dm")
+    graph.add_conditional_edges("dm", steps.next_player, ["pc", "narrator"])
+    graph.add_edge("pc", "keeper")
+    graph.add_conditional_edges("keeper", steps.next_player, ["pc", "narrator"])
+    graph.add_conditional_edges("narrator", steps.is_over, ["epilogue", "commit"])
+    graph.add_edge("epilogue", "commit")
+    graph.add_edge("commit", END)
+    return graph.compile(checkpointer=saver)
+
+
+class _Steps:
+    def __init__(self, table: Table) -> None:
+        self._table = table
+
+    async def context_manager(self, flight: Flight) -> Step:
+        """What earlier rounds left to be remembered, and who is to act."""
+        await self._table.catch_up()
+        state = await self._table.state()
+        return {"todo": list(state.able), "version": self._table.story.version}
+
+    async def dm(self, flight: Flight) -> Step:
+        table = self._table
+        state = await table.state()
+        scenes: list[Words] = []
+        for place, party in places_of(state):
+            ask = await table.ask("dm", DM, state, flight, Told(viewer=party[0]))
+            hearers = list(state.here(place))
+            text = await self._speak("dm", ask, hearers)
+            scenes.append(Words(speaker=DM, text=text, place=place, hearers=hearers, private=False))
+        return {"scenes": scenes}
+
+    def next_player(self, flight: Flight) -> Literal["pc", "narrator"]:
+        return "pc" if flight["todo"] else "narrator"
+
+    async def pc(self, flight: Flight) -> Step:
+        """One player character acts: a person is waited for, an AI is asked."""
+        table = self._table
+        seat, *rest = flight["todo"]
+        state = state_in(flight, await table.state())
+        if seat not in state.able:
+            return {"todo": rest}
+        ask = await table.ask("pc", seat, state, flight, Told(action=scene_for(flight, seat), said=said_before(flight, seat)))
+        if seat in table.setup.humans:
+            text = str(interrupt({"seat": seat, "round": flight["round"], "scene": to_json(ask.scene)})).strip()
+        else:
+            text = await self._speak("pc", ask, hearing(state, seat))
+        said = Words(speaker=seat, text=text, place=state.where.get(seat), hearers=hearing(state, seat), private=False)
+        return {"todo": rest, "said": [*flight["said"], said] if text else flight["said"]}
+
+    async def keeper(self, flight: Flight) -> Step:
+        """Rules on what was done last. What turns out to be secret is kept from those who act later."""
+        if len(flight["said"]) == len(flight["decisions"]):
+            return {}  # the turn was let pass
+        table = self._table
+        state = state_in(flight, await table.state())
+        *others, words = flight["said"]
+        seat, action = words["speaker"], words["text"]
+        told = Told(viewer=seat, action=action, actor=seat, said=said_before(flight, DM), rulings=rulings_of(flight["decisions"]))
+        response = await table.brain("keeper").rule(await table.ask("keeper", DM, state, flight, told))
+        decision = decide(state, seat, action, response, settle(state, table.scenario, response.commands, seat))
+        _tell("ruling", seat, decision["resolution"], decision["hearers"])
+        heard = Words(**{**words, "hearers": decision["hearers"], "private": decision["private"]})
+        return {"said": [*others, heard], "decisions": [*flight["decisions"], decision]}
+
+    async def narrator(self, flight: Flight) -> Step:
+        """Tells what came of it: to all who stood by, and what was done in secret to those who know."""
+        table = self._table
+        after = state_in(flight, await table.state())
+        tales: list[Words] = []
+        for told in _audiences(flight):
+            actor = told[0]["actor"]
+            moved = after.where.get(actor) != told[0]["place"]
+            hearers = [one for one in told[0]["hearers"] if one in after.party] if moved else told[0]["hearers"]
+            ask = await table.ask(
+                "narrator", DM, after, flight, Told(viewer=actor, rulings=rulings_of(told), said=said_before(flight, actor))
+            )
+            text = await self._speak("narrator", ask, hearers)
+            tales.append(Words(speaker=DM, text=text, place=after.where.get(actor), hearers=hearers, private=told[0]["private"]))
+        return {"tales": [tale for tale in tales if tale["text"]]}
+
+    async def is_over(self, flight: Flight) -> Literal["epilogue", "commit"]:
+        before = await self._table.state()
+        return "epilogue" if state_in(flight, before).ending and not before.ending else "commit"
+
+    async def epilogue(self, flight: Flight) -> Step:
+        table = self._table
+        state = state_in(flight, await table.state())
+        ask = await table.ask("epilogue", DM, state, flight, Told(viewer=state.party[0], rulings=rulings_of(flight["decisions"])))
+        return {"epilogue": await self._speak("epilogue", ask, list(state.party))}
+
+    async def commit(self, flight: Flight) -> Step:
+        await self._table.commit(flight)
+        return {}
+
+    async def _speak(self, role: Part, ask: Ask, hearers: list[str]) -> str:
+        write = _writer()
+        pieces = []
+        async for piece in self._table.brain(role).speak(ask):
+            pieces.append(piece)
+            write({"kind": "speech", "role": role, "seat": ask.seat, "text": piece, "hearers": hearers})
+        write({"kind": "end", "role": role, "seat": ask.seat, "text": "", "hearers": hearers})
+        return "".join(pieces).strip()
+
+
+def _audiences(flight: Flight) -> list[list[Any]]:
+    """The decisions that are told together: by place in the open, and each secret by itself."""
+    groups: dict[Any, list[Any]] = {}
+    for number, decision in enumerate(flight["decisions"]):
+        groups.setdefault(number if decision["private"] else decision["place"], []).append(decision)
+    return list(groups.values())
+
+
+def _writer() -> Callable[[Any], None]:
+    return get_stream_writer()  # type: ignore[no-any-return]
+
+
+def _tell(kind: str, seat: str, text: str, hearers: list[str]) -> None:
+    _writer()({"kind": kind, "role": "keeper", "seat": seat, "text": text, "hearers": hearers})

@@ -1,0 +1,251 @@
+"""A story at the table: who sits there, what the game's state is, what each one is asked, and how a round gets into the log.
+
+The log is the truth. What a round changes in the game rides in it as marks of the turns that changed it, so a rewind of the story is a
+rewind of the game, and there is nothing else to save. A round is written in one step at its end: one that fails, is cancelled or loses
+a race leaves the story exactly as it was. Memories of places and of the world are made after that from what was written; if the program
+dies before, they are made up for when the next round begins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+from talekeeper.errors import Conflict, InvalidInput
+from talekeeper.keeper import Keeper
+from talekeeper.memory.moments import adventure_moments
+from talekeeper.memory.scopes import MemoryService
+from talekeeper.model import Context, Mark, Marked, MemoryKey, Seat, Turn
+from talekeeper.ports import ChatModel
+from talekeeper.story import Story
+from talekeeper.table import packs, rules
+from talekeeper.table.brain import Ask, Brain, Part
+from talekeeper.table.events import event_from_json
+from talekeeper.table.flight import DM, GAME, Flight, Told, drafts_of
+from talekeeper.table.game import GameState, fold, state_from_json, state_to_json
+from talekeeper.table.scenario import Scenario
+from talekeeper.table.scene import scene
+
+SETUP, ROUND, STATE, REMEMBERED = "table:setup", "table:round", "table:state", "table:remembered"
+KEPT = 256
+Brains: TypeAlias = "Brain | Mapping[Part, Brain]"
+"""Who answers: one for everyone, or one per role."""
+STATE_EVERY = 24
+"""After so many rulings the whole state is noted, so that resuming need not fold the game from its beginning."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What is settled when a game begins."""
+
+    pack: str
+    party: tuple[str, ...]
+    humans: tuple[str, ...] = ()
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Budgets:
+    """How many tokens of memory go into a prompt, per role."""
+
+    dm: int = 4000
+    pc: int = 2000
+
+
+def seats_for(scenario: Scenario, party: Iterable[str], budgets: Budgets) -> list[Seat]:
+    """The DM, the party, and everyone whom they may meet."""
+    heroes = [scenario.heroes[id] for id in party]
+    return [
+        Seat(DM, role="dm", token_limit=budgets.dm),
+        *(Seat(hero.id, name=hero.name, aliases=hero.aliases, token_limit=budgets.pc) for hero in heroes),
+        *(Seat(npc.id, role="npc", name=npc.name, aliases=npc.aliases, token_limit=budgets.pc) for npc in scenario.npcs.values()),
+    ]
+
+
+class Table:
+    """One branch of a story, with the game that is played in it. Get one from `begin` or `resume`."""
+
+    def __init__(
+        self, story: Story, setup: Setup, scenario: Scenario, brains: Brains, *, budgets: Budgets = Budgets(),  # noqa: B008
+        summarizer: ChatModel | None = None,
+    ) -> None:  # fmt: skip
+        self.story = story
+        self.setup = setup
+        self.scenario = scenario
+        self.budgets = budgets
+        self.asked: dict[str, Ask] = {}
+        """The last ask of each role and seat, by "role:seat": what `/why` shows."""
+        self._brains = brains
+        self._summarizer = summarizer
+        self._start = rules.begin(scenario, setup.party)
+        self._known: tuple[str, GameState] | None = None
+        self.memory = MemoryService(story, summarizer=summarizer, labels={id: place.name for id, place in scenario.places.items()})
+
+    def brain(self, role: Part) -> Brain:
+        return self._brains[role] if isinstance(self._brains, Mapping) else self._brains
+
+    def on(self, story: Story) -> Table:
+        """The same table on another branch of its story."""
+        return Table(story, self.setup, self.scenario, self._brains, budgets=self.budgets, summarizer=self._summarizer)
+
+    # -- the state of the game -------------------------------------------------------------------------------------------
+
+    async def state(self) -> GameState:
+        """What the events of this branch add up to."""
+        noted = await self.story.marks(None, STATE)
+        version = self.story.version
+        if self._known is not None and self._known[0] == version:
+            return self._known[1]
+        state, since = self._start, 0
+        if noted:
+            state, since = state_from_json(noted[-1].data["state"]), noted[-1].data["seq"]
+        played = [mark for mark in await self.story.marks(None, GAME) if mark.seq > since]
+        for mark in sorted(played, key=lambda mark: mark.seq):
+            state = fold(state, [event_from_json(event) for event in mark.data["events"]])
+        self._known = (version, state)
+        return state
+
+    async def rounds(self) -> list[Marked]:
+        """The rounds that were played on this branch, oldest first, as far back as they are kept. `turn` is where each began."""
+        return await self.story.marks(None, ROUND)
+
+    async def round_now(self) -> int:
+        """The number of the next round, from 1."""
+        newest = await self.story.marks(None, ROUND, limit=1)
+        return int(newest[-1].data["round"]) + 1 if newest else 1
+
+    # -- asking ------------------------------------------------------------------------------------------------------------
+
+    async def ask(self, role: Part, seat: str, state: GameState, flight: Flight, told: Told) -> Ask:
+        """One question, with all that this seat may know and nothing else."""
+        who = told.viewer or seat
+        query = told.action or (told.said[-1][1] if told.said else "")
+        context = await self.remember(seat, place=state.where.get(who), present=self._others(state, who), query=query or None)
+        ask = Ask(
+            role=role, seat=seat, context=context, scene=scene(self.scenario, state, who, self.setup.seed),
+            action=told.action, actor=told.actor, pacing=self.pacing(state), nudge=flight["nudge"] if role in ("dm", "narrator") else None,
+            round=flight["round"], seed=self.setup.seed, state=None if role == "pc" else state, said=told.said, leader=self.leader(state),
+            rulings=told.rulings,
+        )  # fmt: skip
+        if role == "epilogue":
+            ask = replace(ask, moments=tuple(await adventure_moments(self.story, DM)))
+        self.asked[f"{role}:{seat}"] = ask
+        return ask
+
+    async def remember(self, seat: str, *, place: str | None, present: Sequence[str], query: str | None = None) -> Context:
+        """The seat's context, with its memories of this place and of those who are here."""
+        budget = self.budgets.dm if seat == DM else self.budgets.pc
+        notes = await self.memory.notes(seat, location_id=place, npc_ids=present) if place is not None else {}
+        return await self.story.context(seat, budget=budget, query=query, extras=notes)
+
+    def _others(self, state: GameState, who: str) -> list[str]:
+        place = state.where.get(who)
+        return [one for one in state.here(place) if one in self.scenario.npcs] if place else []
+
+    def leader(self, state: GameState) -> str:
+        """Whom the party follows: a person, if one can act."""
+        people = [one for one in state.able if one in self.setup.humans]
+        return (people or list(state.able) or [""])[0]
+
+    def pacing(self, state: GameState) -> str:
+        """Where in the arc we are, in a sentence."""
+        acts = self.scenario.acts
+        number = self.scenario.act_number(state.act)
+        needed = [one.id for one in self.scenario.objectives.values() if not one.optional]
+        done = sum(one in state.objectives for one in needed)
+        if state.ending:
+            return "The story has ended: let it come to rest."
+        where = "the beginning: let them find their feet" if number == 1 else "the end is near: let threads come together"
+        middle = "the middle: raise what is at stake"
+        return f"Act {number} of {len(acts)}, {done} of {len(needed)} goals reached; {middle if 1 < number < len(acts) else where}."
+
+    # -- one round into the log ----------------------------------------------------------------------------------------------
+
+    async def commit(self, flight: Flight) -> list[Turn]:
+        """Writes the round in one step. Raises `Conflict` where the story has moved since the round began."""
+        state = await self.state()
+        if self.story.version != flight["version"]:
+            raise Conflict("the story has moved on since this round began: play it again from where it is now")
+        drafts = drafts_of(flight, state, self.scenario)
+        if not drafts:
+            return []
+        first = drafts[0]
+        mark = Mark(ROUND, {"round": flight["round"]}, rank=flight["round"], keep=KEPT, heard_by=())
+        drafts[0] = first._replace(marks=(mark, *first.marks))
+        turns = await self.story.append_many(drafts, expected_version=flight["version"])
+        await self.catch_up()
+        return turns
+
+    async def catch_up(self) -> None:
+        """Makes the memories that rounds have given reason for, and notes the state now and then."""
+        noted = await self.story.marks(None, REMEMBERED)
+        since = noted[-1].data["seq"] if noted else 0
+        played = sorted((mark for mark in await self.story.marks(None, GAME) if mark.seq > since), key=lambda mark: mark.seq)
+        if not played:
+            return
+        for mark in played:
+            for trigger in mark.data["triggers"]:
+                await self._remember(trigger, mark)
+        await self.story.mark(REMEMBERED, {"seq": played[-1].seq}, heard_by=(), keep=1)
+        saved = await self.story.marks(None, STATE)
+        behind = [mark for mark in await self.story.marks(None, GAME) if mark.seq > (saved[-1].data["seq"] if saved else 0)]
+        if len(behind) >= STATE_EVERY:
+            last = max(mark.seq for mark in behind)
+            await self.story.mark(STATE, {"seq": last, "state": state_to_json(await self.state())}, heard_by=(), keep=1)
+
+    async def _remember(self, trigger: Mapping[str, Any], mark: Marked) -> None:
+        related = trigger["related"]
+        if trigger["kind"] == "location_exit":
+            await self.memory.on_location_exit(related["location_id"], present=trigger["present"])
+        else:
+            await self.memory.on_world_event(trigger["kind"], related=related, of=mark.sources[-1])
+
+    # -- what people do beside playing ---------------------------------------------------------------------------------------
+
+    async def undo(self, rounds: int = 1) -> int:
+        """Takes the last rounds back: the story, the game and every memory. What was played stays as a branch. Returns the round."""
+        played = await self.rounds()
+        if not 1 <= rounds <= len(played):
+            raise InvalidInput(f"{len(played)} rounds can be taken back, not {rounds}")
+        await self.story.rewind(played[-rounds].turn - 1)
+        return int(played[-rounds].data["round"])
+
+    async def whisper(self, speaker: str, to: Sequence[str], text: str) -> Turn:
+        """Words for some ears only, at once and outside of any round."""
+        return await self.story.append(speaker, text, kind="whisper", heard_by=tuple(to))
+
+
+async def begin(
+    keeper: Keeper, key: MemoryKey, setup: Setup, brains: Callable[[Scenario], Brains], *, budgets: Budgets = Budgets(),  # noqa: B008
+    summarizer: ChatModel | None = None,
+) -> Table:  # fmt: skip
+    """A new game under the key. Raises `InvalidInput` where there is a story already."""
+    scenario = packs.load(setup.pack)
+    strangers = [human for human in setup.humans if human not in setup.party]
+    if strangers:
+        raise InvalidInput(f"{strangers[0]!r} is not of the party ({', '.join(setup.party)}), so nobody can play it")
+    rules.begin(scenario, setup.party)
+    story = await keeper.story(key, seats=seats_for(scenario, setup.party, budgets))
+    if await story.turns(limit=1):
+        raise InvalidInput(f"there is a story under {key.session_id!r} already: resume it, or choose another name")
+    data = {"pack": setup.pack, "party": list(setup.party), "humans": list(setup.humans), "seed": setup.seed}
+    await story.append("", "\n".join(scenario.premise), kind="note", marks=[Mark(SETUP, data, keep=1, heard_by=())])
+    return Table(story, setup, scenario, brains(scenario), budgets=budgets, summarizer=summarizer)
+
+
+async def resume(
+    keeper: Keeper, key: MemoryKey, brains: Callable[[Scenario], Brains], *, branch: str = "main", budgets: Budgets = Budgets(),  # noqa: B008
+    summarizer: ChatModel | None = None,
+) -> Table:  # fmt: skip
+    """The game under the key, where it was left."""
+    story = await keeper.story(key, branch=branch)
+    noted = await story.marks(None, SETUP)
+    if not noted:
+        raise InvalidInput(f"the story {key.session_id!r} was not begun at the table: it has turns, but no game")
+    data = noted[-1].data
+    setup = Setup(data["pack"], tuple(data["party"]), tuple(data["humans"]), data["seed"])
+    scenario = packs.load(setup.pack)
+    table = Table(story, setup, scenario, brains(scenario), budgets=budgets, summarizer=summarizer)
+    await table.catch_up()
+    return table

@@ -1,0 +1,267 @@
+"""A round at the table: asked, ruled, told and written in one step; a person's turn waits, and nothing is half-written."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from pathlib import Path
+
+import pytest
+from tests.conftest import OpenKeeper
+from tests.table.tables import PARTY
+
+import talekeeper as tk
+from talekeeper.memory.moments import KeeperResponse
+from talekeeper.table.brain import Ask
+from talekeeper.table.playing import Beat, Game
+from talekeeper.table.table import Setup, Table, begin, resume
+
+KEY = tk.MemoryKey("local", "local", "game")
+PACK = str(Path(__file__).with_name("small.toml"))
+
+
+class Plain:
+    """Answers in the plainest words, and keeps what it was asked."""
+
+    def __init__(self) -> None:
+        self.asks: list[Ask] = []
+        self.fail_at = ""
+        self.commands: dict[str, Sequence[Mapping[str, object]]] = {}
+
+    async def speak(self, ask: Ask) -> AsyncIterator[str]:
+        self.asks.append(ask)
+        if ask.role == self.fail_at:
+            raise tk.ModelFailed("the model is not reachable")
+        yield f"{ask.role} speaks "
+        yield f"in round {ask.round}."
+
+    async def rule(self, ask: Ask) -> KeeperResponse:
+        self.asks.append(ask)
+        if ask.role == self.fail_at:
+            raise tk.ModelFailed("the model is not reachable")
+        found = tuple(next((commands for words, commands in self.commands.items() if words in ask.action), ()))
+        kind = "discovery" if found else None
+        return KeeperResponse(f"Rolled 12. {ask.actor} acts.", kind, f"{ask.actor} did it" if kind else None, 0.7, found)
+
+
+async def table_of(keeper: tk.Keeper, brain: Plain, *humans: str, seed: int = 3) -> Table:
+    return await begin(keeper, KEY, Setup(PACK, PARTY, humans, seed), lambda scenario: brain)
+
+
+async def play(game: Game, *answers: str) -> list[Beat]:
+    """One round, with what people say in it."""
+    beats = [beat async for beat in game.round()]
+    for answer in answers:
+        assert game.waiting is not None
+        beats += [beat async for beat in game.answer(answer)]
+    return beats
+
+
+GET_KEY = ({"type": "gain_item", "item": "mill_key", "who": "wren"},)
+GO = ({"type": "change_location", "to": "road"},)
+
+
+async def test_a_round_is_asked_in_order_and_written_in_one_step(keeper: tk.Keeper) -> None:
+    brain = Plain()
+    table = await table_of(keeper, brain)
+    async with Game(table) as game:
+        beats = await play(game)
+    assert [ask.role for ask in brain.asks] == ["dm", "pc", "keeper", "pc", "keeper", "narrator"]
+    assert [(turn.kind, turn.speaker) for turn in await table.story.turns()][1:] == [
+        ("said", "dm"), ("said", "wren"), ("event", ""), ("said", "tam"), ("event", ""), ("said", "dm"),
+    ]  # fmt: skip
+    assert beats[-1].kind == "done"
+    assert "".join(beat.text for beat in beats if beat.role == "dm") == "dm speaks in round 1."
+    assert await table.round_now() == 2
+
+
+async def test_what_was_ruled_changes_the_game_and_leaves_a_moment_and_memories(keeper: tk.Keeper) -> None:
+    brain = Plain()
+    brain.commands = {"key": GET_KEY, "road": GO}
+    table = await table_of(keeper, brain, "wren")
+    async with Game(table) as game:
+        await play(game, "I ask Mara Holt for the key.")
+        assert (await table.state()).items["mill_key"] == "wren"
+        assert "get_key" in (await table.state()).objectives
+        await play(game, "To the mill road!")
+    state = await table.state()
+    assert {state.where[seat] for seat in PARTY} == {"road"}
+    context = await table.story.context("tam", budget=1000)
+    assert "(discovery): wren did it" in context.text
+    assert "Get key" in await table.memory.world_memory("tam") or "get key" in await table.memory.world_memory("tam")
+    assert "Mara" in await table.memory.location_memory("wren", "inn")
+    assert await table.memory.entries("dm", "npc", "mara")
+
+
+async def test_a_persons_turn_waits_until_tomorrow(open_file: OpenKeeper, tmp_path: Path) -> None:
+    brain = Plain()
+    keeper = await open_file()
+    async with Game(await table_of(keeper, brain, "tam"), tmp_path / "rounds") as game:
+        async for _ in game.round():
+            pass
+        assert game.waiting is not None
+        assert game.waiting.seat == "tam"
+    asked = len(brain.asks)
+    await keeper.close()
+    keeper = await open_file()
+    table = await resume(keeper, KEY, lambda scenario: brain)
+    async with Game(table, tmp_path / "rounds") as game:
+        assert game.waiting is not None
+        assert game.waiting.scene is not None
+        assert [beat.kind async for beat in game.answer("I wait at the window.")][-1] == "done"
+        assert game.waiting is None
+    texts = [turn.text for turn in await table.story.turns()]
+    assert texts.count("dm speaks in round 1.") == 1, "what was said before is not said again"
+    assert "I wait at the window." in texts
+    assert [ask.role for ask in brain.asks[asked:]].count("dm") == 0
+
+
+@pytest.mark.parametrize("role", ["dm", "pc", "keeper", "narrator"])
+async def test_a_round_that_fails_leaves_the_story_exactly_as_it_was(keeper: tk.Keeper, role: str) -> None:
+    brain = Plain()
+    table = await table_of(keeper, brain)
+    async with Game(table) as game:
+        await play(game)
+        before = [turn.id for turn in await table.story.turns()], await table.state(), table.story.head
+        brain.fail_at = role
+        with pytest.raises(tk.ModelFailed):
+            await play(game)
+        assert ([turn.id for turn in await table.story.turns()], await table.state(), table.story.head) == before
+        brain.fail_at = ""
+        await play(game)
+    assert await table.round_now() == 3
+
+
+async def test_who_stops_listening_loses_nothing(keeper: tk.Keeper) -> None:
+    brain = Plain()
+    table = await table_of(keeper, brain)
+    async with Game(table) as game:
+        head = table.story.head
+        beats = game.round()
+        async for beat in beats:
+            if beat.role == "pc":
+                break
+        await beats.aclose()
+        assert table.story.head == head
+        await play(game)
+    assert await table.round_now() == 2
+
+
+async def test_a_story_that_moved_on_meanwhile_is_not_written_over(keeper: tk.Keeper) -> None:
+    brain = Plain()
+    table = await table_of(keeper, brain, "wren")
+    async with Game(table) as game:
+        async for _ in game.round():
+            pass
+        await table.story.append("dm", "Somebody else tells on.")
+        with pytest.raises(tk.Conflict):
+            [beat async for beat in game.answer("I go.")]
+    assert "I go." not in [turn.text for turn in await table.story.turns()]
+
+
+async def test_undo_takes_story_game_and_memories_back_and_replay_is_the_same(keeper: tk.Keeper) -> None:
+    brain = Plain()
+    brain.commands = {"key": GET_KEY, "road": GO}
+    table = await table_of(keeper, brain, "wren")
+    async with Game(table) as game:
+        await play(game, "I look around.")
+        before = await table.state()
+        told = []
+        for _ in range(2):
+            await play(game, "I ask Mara Holt for the key.")
+            await play(game, "To the road!")
+            told.append(([turn.text for turn in await table.story.turns()], await table.state()))
+            assert await table.undo(2) == 2
+            assert await table.state() == before
+            assert await table.memory.location_memory("wren", "inn") == ""
+            assert "discovery" not in (await table.story.context("tam", budget=1000)).text
+        assert told[0] == told[1]
+        with pytest.raises(tk.InvalidInput, match="1 rounds can be taken back"):
+            await table.undo(5)
+
+
+async def test_what_is_done_in_secret_is_told_to_those_who_know(keeper: tk.Keeper) -> None:
+    brain = Plain()
+    brain.commands = {"pocket": ({"type": "gain_item", "item": "silver spoon", "who": "wren", "secretly": True},)}
+    table = await table_of(keeper, brain, "wren")
+    async with Game(table) as game:
+        beats = await play(game, "I pocket the spoon, unseen by all.")
+        await play(game, "I smile.")
+    assert "pocket" in (await table.story.context("wren", budget=2000)).text
+    for other in ("tam", "mara"):
+        assert "pocket" not in (await table.story.context(other, budget=2000)).text
+    assert [beat.hearers for beat in beats if beat.kind == "ruling" and beat.seat == "wren"] == [("wren",)]
+    for asked in (ask for ask in brain.asks if ask.role == "pc" and ask.seat == "tam"):
+        assert "pocket" not in asked.context.text + str(asked.said) + str(asked.scene)
+
+
+async def test_the_round_in_flight_is_all_that_is_kept_and_it_does_not_grow(open_file: OpenKeeper, tmp_path: Path) -> None:
+    table = await table_of(await open_file(), Plain())
+    sizes = []
+    for rounds in (10, 40):
+        async with Game(table, tmp_path / "rounds") as game:
+            for _ in range(rounds):
+                await play(game)
+        sizes.append(sum(path.stat().st_size for path in tmp_path.glob("rounds*")))
+    assert sizes[1] <= 2 * sizes[0]
+
+
+async def test_the_state_is_the_same_after_many_rounds_and_a_restart(open_file: OpenKeeper) -> None:
+    brain = Plain()
+    brain.commands = {"key": GET_KEY}
+    keeper = await open_file()
+    table = await table_of(keeper, brain, "wren")
+    async with Game(table) as game:
+        await play(game, "I ask for the key.")
+        for number in range(40):
+            await play(game, f"I wait, {number}.")
+    state = await table.state()
+    await keeper.close()
+    again = await resume(await open_file(), KEY, lambda scenario: brain)
+    assert await again.state() == state
+    assert await again.round_now() == 42
+
+
+async def test_a_nudge_is_in_the_next_prompts_and_then_gone(keeper: tk.Keeper) -> None:
+    brain = Plain()
+    table = await table_of(keeper, brain)
+    async with Game(table) as game:
+        async for _ in game.round("more rain"):
+            pass
+        first = {ask.role: ask.nudge for ask in brain.asks}
+        brain.asks.clear()
+        await play(game)
+    assert first["dm"] == "more rain"
+    assert first["pc"] is None
+    assert {ask.nudge for ask in brain.asks} == {None}
+    assert all("more rain" not in turn.text for turn in await table.story.turns())
+
+
+async def test_the_end_of_the_arc_brings_the_epilogue_once(keeper: tk.Keeper) -> None:
+    brain = Plain()
+    brain.commands = {"finish": ({"type": "kill", "who": "wren"}, {"type": "kill", "who": "tam"})}
+    table = await table_of(keeper, brain, "wren")
+    async with Game(table) as game:
+        await play(game, "I finish it.")
+    assert (await table.state()).ending == "bad"
+    assert [turn.text for turn in await table.story.turns()][-1] == "epilogue speaks in round 1."
+    assert [ask.role for ask in brain.asks].count("epilogue") == 1
+
+
+async def test_an_ending_on_request(keeper: tk.Keeper) -> None:
+    table = await table_of(keeper, Plain(), "wren")
+    async with Game(table) as game:
+        await play(game, "I look around.")
+        assert [beat.kind async for beat in game.finish()][-1] == "done"
+    assert (await table.story.turns())[-1].text == "epilogue speaks in round 2."
+
+
+async def test_bad_beginnings_are_refused(keeper: tk.Keeper) -> None:
+    with pytest.raises(tk.InvalidInput, match="not of the party"):
+        await begin(keeper, KEY, Setup(PACK, PARTY, ("bruno",)), lambda scenario: Plain())
+    await table_of(keeper, Plain())
+    with pytest.raises(tk.InvalidInput, match="already"):
+        await table_of(keeper, Plain())
+    other = tk.MemoryKey("local", "local", "plain")
+    await keeper.story(other, seats=[tk.Seat("dm", role="dm")])
+    with pytest.raises(tk.InvalidInput, match="no game"):
+        await resume(keeper, other, lambda scenario: Plain())
