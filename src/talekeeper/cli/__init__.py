@@ -7,11 +7,12 @@
     change   fold, rewind, fork, edit, forget, pin, unpin, override, regenerate, delete
     care     doctor, export, import, demo, bench
     serving  serve, tokens
+    models   models get, list, check
 
 The engine is imported by the commands that need it, so that `--help` is there at once.
 """
 
-from talekeeper.cli import care, change, look, serving, tell
+from talekeeper.cli import care, change, look, models, serving, tell
 from talekeeper.cli.app import main
 
-__all__ = ["care", "change", "look", "main", "serving", "tell"]
+__all__ = ["care", "change", "look", "main", "models", "serving", "tell"]

@@ -268,13 +268,24 @@ def refuse(summary: str, sources: Sequence[str]) -> str | None:
         return "it is empty"
     if estimate_tokens(summary) > estimate_tokens("\n".join(sources)):
         return "it is longer than what it was made from"
-    return _error(text, told) or _noise(text) or _foreign(text, told)
+    if declines(text, told):
+        return "the model declines"
+    return unfit(text, told) or _foreign(text, told)
+
+
+def unfit(text: str, told: str) -> str | None:
+    """Why a text is no prose at all but an error or noise, or None. What stands in `told` may be said again."""
+    return _error(text, told) or _noise(text)
+
+
+def declines(text: str, told: str) -> bool:
+    """Whether a model refuses to answer, and not in words of the story."""
+    match = _REFUSAL.match(text)
+    return match is not None and match[0].strip().lower() not in told.lower()
 
 
 def _error(text: str, told: str) -> str | None:
-    """An error or a refusal, unless the story itself speaks so."""
-    if (match := _REFUSAL.match(text)) and match[0].strip().lower() not in told.lower():
-        return "the model declines"
+    """An error, unless the story itself speaks so."""
     if text[0] in "{[" and _is_json(text):
         return "it is JSON, not prose"
     head = _ERROR_HEAD.match(text)

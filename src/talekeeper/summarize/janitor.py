@@ -20,6 +20,8 @@ from talekeeper.summarize import faithful, speech
 from talekeeper.tokens import estimate_tokens
 
 PROMPT = resources.files("talekeeper.summarize").joinpath("janitor.md").read_text("utf-8")
+_TELLING = 4
+"""Where so many names must survive and none is there, nor anything else that must, the summary is about something else."""
 _CITATION = re.compile(r"\s*\[\s*(\d+(?:\s*[,;–-]\s*\d+)*)\s*\]")
 
 
@@ -55,6 +57,8 @@ class Janitor:
         lost: Sequence[str] = faithful.missing(summary, needed)
         if lost:
             answer, lost = await self._repair(messages, answer, lost, needed, texts, spend)
+        if len(lost) == len(needed) and sum(thing[:1].isupper() for thing in needed) >= _TELLING:
+            raise SummaryFailed("the model's summary was refused: it names nobody and nothing of what must survive", answered=True)
         sentences = cite(answer, pieces)
         if lost:
             sources = tuple(dict.fromkeys(source for piece in pieces for source in piece.sources))

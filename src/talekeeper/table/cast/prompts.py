@@ -1,0 +1,150 @@
+"""What each speaker is asked: the words of its `.md` file, and a record of everything it may know.
+
+A file has its parts between lines of `---`: who you are (the system message, the same in every game, so that it is read once), what to
+do now (the end of the user message; the second one where there is a wish), and for the keeper what a repair says.
+
+Story text is data. Whatever comes from players, packs and models, names included, stands in the record, on lines that we begin; it can
+neither end its block nor open another (see `rendering`). Nothing of it ever stands in the system message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import MISSING, fields
+from functools import cache
+from importlib import resources
+
+from talekeeper.memory.moments import MOMENT_TYPES
+from talekeeper.ports import Message
+from talekeeper.rendering import defuse, label, render
+from talekeeper.table import dice
+from talekeeper.table.brain import Ask, Ruling, Scene
+from talekeeper.table.commands import COMMANDS, FOR_MODELS
+from talekeeper.table.events import Event, event_to_json
+
+_LONGEST_ACTION, _LONGEST_WISH = 4000, 600
+_WORDS_PER_TOKEN = 0.6
+_SECRET = ("whispered", "revealed", "secret_learned")
+_OPEN = ("present", "party")
+
+
+@cache
+def _parts(role: str) -> list[str]:
+    text = resources.files("talekeeper.table.cast").joinpath(f"{role}.md").read_text("utf-8")
+    return [part.strip() for part in text.split("\n---\n")]
+
+
+def messages(ask: Ask, max_tokens: int) -> list[Message]:
+    """The complete messages for one ask. What seldom changes comes first: providers and llama.cpp do not read it twice."""
+    who, now, wished, *_ = _parts(ask.role)
+    system = who.format(moments=", ".join(MOMENT_TYPES), commands=_commands()) if ask.role == "keeper" else who
+    closing = (wished if ask.nudge else now).format(words=max(12, int(max_tokens * _WORDS_PER_TOKEN)))
+    record = "".join(block for block in (ask.context.text, *_blocks(ask)) if block)
+    return [{"role": "system", "content": system}, {"role": "user", "content": f"{record}## Now\n{closing}"}]
+
+
+def repair(problem: str) -> Message:
+    """What a keeper is told whose ruling cannot be read."""
+    return {"role": "user", "content": _parts("keeper")[3].format(problem=_line(problem, 400))}
+
+
+@cache
+def _commands() -> str:
+    return "\n".join(f"  {name}: {_fields(name)}" for name in FOR_MODELS)
+
+
+def _fields(name: str) -> str:
+    return ", ".join(one.name if one.default is MISSING else f"[{one.name}]" for one in fields(COMMANDS[name])) or "no fields"
+
+
+# -- the record --------------------------------------------------------------------------------------------------------
+
+
+def _blocks(ask: Ask) -> Iterator[str]:
+    yield _block("The Scene", _scene(ask.scene))
+    if ask.role in ("pc", "keeper"):
+        yield _block("You" if ask.role == "pc" else "Who Acts", _self(ask.scene))
+    yield _block("What Was Ruled", (line for ruling in ask.rulings for line in _ruled(ruling)) if ask.role == "narrator" else ())
+    yield _block("Moments", (f"{label(one.type)}: {_line(one.summary)}" for one in ask.moments) if ask.role == "epilogue" else ())
+    yield _block("The Arc", [_line(ask.pacing)] if ask.pacing else ())
+    yield _block("A Wish", [_line(ask.nudge, _LONGEST_WISH)] if ask.nudge else ())
+    yield _spoken("Said This Round", ask.said)
+    heading = "The Action" if ask.role == "keeper" else "What Was Last Done"
+    yield _spoken(heading, [(ask.actor or "the party", ask.action)] if ask.action else ())
+    yield _block("The Die", [_die(ask)] if ask.role == "keeper" else ())
+
+
+def _block(heading: str, lines: Iterable[str]) -> str:
+    said = [f"- {line}\n" for line in lines if line]
+    return f"## {heading}\n{''.join(said)}" if said else ""
+
+
+def _spoken(heading: str, said: Iterable[tuple[str, str]]) -> str:
+    lines = [render("said", who, _clipped(text, _LONGEST_ACTION)) for who, text in said]
+    return f"## {heading}\n{''.join(lines)}" if lines else ""
+
+
+def _scene(scene: Scene) -> Iterator[str]:
+    around = ", ".join(_line(part) for part in (scene.time, scene.weather, scene.danger) if part)
+    yield f"Place: {_line(scene.place_name)}{f' ({around})' if around else ''}{f'. {_line(scene.look)}' if scene.look else ''}"
+    yield _listed("Here", (_about(one.name, one.look, one.feeling, one.condition) for one in scene.here))
+    yield _listed("Lying here", (_about(one.name, one.look) for one in scene.lying))
+    yield _listed("Ways", (_about(way.name, way.way, way.blocked and f"blocked: {way.blocked}") for way in scene.exits))
+    yield _listed("Goals", (_about(goal.title, goal.hint) for goal in scene.goals))
+    yield _listed("Promises", map(_line, scene.promises))
+    yield _listed("Going on", [_line(scene.encounter)] if scene.encounter else ())
+    yield _listed("Act", [_line(scene.act)] if scene.act else ())
+
+
+def _self(scene: Scene) -> Iterator[str]:
+    yield _listed("Name", [label(scene.name)])
+    yield _listed("Condition", [_line(scene.condition)] if scene.condition else ())
+    yield _listed("Holds", (_about(one.name, one.look) for one in scene.items))
+    yield _listed("Knows a secret", map(_line, scene.secrets))
+
+
+def _ruled(ruling: Ruling) -> Iterator[str]:
+    """A ruling as the narrator, whom everyone hears, may know it: of what is secret, nothing."""
+    secret = any(event.type in _SECRET or getattr(event, "secretly", False) for event in ruling.events)
+    if not secret:
+        refused = f" Refused: {'; '.join(map(_line, ruling.refused))}." if ruling.refused else ""
+        yield f"{label(ruling.actor)} tried: {_line(_clipped(ruling.action, _LONGEST_WISH))} Outcome: {_line(ruling.resolution)}{refused}"
+    yield from (_happened(event) for event in ruling.events if event.known_to in _OPEN and not getattr(event, "secretly", False))
+
+
+def _happened(event: Event) -> str:
+    """`item gained: item brass key, who rook`."""
+    told = [(name, value) for name, value in event_to_json(event).items() if name != "type"]
+    values = [f"{name} {_line(' and '.join(map(str, value)) if isinstance(value, list) else str(value))}" for name, value in told]
+    return f"{event.type.replace('_', ' ')}: {', '.join(values)}"
+
+
+def _die(ask: Ask) -> str:
+    return dice.throw("d20", ask.seed, ask.round, ask.actor or ask.seat, "ruling").text
+
+
+def _listed(what: str, values: Iterable[str]) -> str:
+    found = [value for value in values if value]
+    return f"{what}: {'; '.join(found)}" if found else ""
+
+
+def _about(name: str, *more: str) -> str:
+    said = ", ".join(_line(part) for part in more if part)
+    return f"{_line(name)} ({said})" if said else _line(name)
+
+
+def _line(text: str, most: int = 2000) -> str:
+    """The text on one line, defused."""
+    return " ".join(defuse(_clipped(text, most)).split())
+
+
+def _clipped(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def told(asked: Sequence[Message]) -> str:
+    """All that a model was given: what it may repeat without lying."""
+    return "\n".join(message["content"] for message in asked)
+
+
+__all__ = ["messages", "repair", "told"]
