@@ -10,8 +10,7 @@ is raw: coverage is a partition by construction (I1). Where the cut falls follow
 in steps of a third of the recent part, so it needs no memory of earlier contexts, stays put while the recent part fills up, and then
 moves by whole chunks. It moves for nothing that the seat did not hear (I3).
 
-Folds before the cut are as coarse as the tree has them; spare room refines the newest first, and what does not fit is condensed,
-oldest first, into one digest. So the story fits any budget from `FLOOR` up, and older is coarser at every budget.
+Folds before the cut become paragraphs that fit their room (see `paragraphs`), so the story fits any budget from `FLOOR` up.
 """
 
 from __future__ import annotations
@@ -21,72 +20,20 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from itertools import accumulate
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from talekeeper.budget import choose, clip_item
-from talekeeper.folds import Node, Path, Ref, extract, leaves_after, make_leaf, roots_until, unpack_sentences, visible_text
-from talekeeper.model import Block, Context, Fold, Item, LeftOut, Recap, Seat, Sentence, Turn
-from talekeeper.ports import TextRecord
+from talekeeper.folds import Node, Ref, leaves_after, make_leaf, roots_until
+from talekeeper.model import Block, Context, Item, LeftOut, Recap, Seat
+from talekeeper.paragraphs import Line, Sources, fit
 from talekeeper.recipe import DEFAULT_RECIPE, Note, Part, Recipe
-from talekeeper.rendering import defuse, label, line
+from talekeeper.rendering import defuse
 from talekeeper.state import CANON, COMMON, STORY, State
-from talekeeper.summarize import extractive
 
 FLOOR = 128
 """From this budget up (plus what is pinned) every turn that a seat heard is represented in its context."""
 
 # -- the plan: where the cut is and what stands before it ----------------------------------------------------------------
-
-
-class Line:
-    """A heard turn, rendered and counted once. `weight` is its count in the log, by which the cut moves."""
-
-    __slots__ = ("item", "seq", "turn", "weight")
-
-    def __init__(self, turn: Turn, weight: int, count: Callable[[str], int], tokens: int | None = None) -> None:
-        self.turn = turn
-        self.seq = turn.seq
-        self.weight = weight
-        text = line(turn) if turn.text else ""
-        self.item = Item(
-            text=text, tokens=(count(text) if text else 0) if tokens is None else tokens, kind="turn", sources=(turn.id,)
-        )  # fmt: skip
-
-
-Digests: TypeAlias = "dict[tuple[int, ...], tuple[Sequence[Item], Item | None]]"
-"""Digests by their room and the identities of the items they stand for, which are kept with them."""
-DIGESTS_IN_MEMORY = 64
-
-
-@dataclass(slots=True)
-class Sources:
-    """What a plan reads from: folds and lines that are in memory (else `Missing`), the path, the counter."""
-
-    state: State
-    path: Path
-    lines_of: Callable[[Sequence[Ref]], list[Line]]
-    count: Callable[[str], int]
-    name_of: Callable[[str], str]
-    """A fold's name for the outside, by its key."""
-    digests: Digests
-    """Those that were made before."""
-    modelled: Callable[[], int] = lambda: 1 << 60
-    """A model's text is shown for folds closed no later than this entry: others may have had one made (I3). Asked if there is one."""
-
-    def turns_of(self, refs: Sequence[Ref]) -> list[Turn]:
-        return [one.turn for one in self.lines_of(refs)]
-
-    def children_of(self, node: Node) -> list[Node]:
-        return self.state.shelf.children(node)
-
-    def text_of(self, node: Node) -> TextRecord | None:
-        """The model's text that is to be shown for the fold; None where the author's or the extractive one is."""
-        return None if node.author or not node.texts or node.closed > self.modelled() else visible_text(node, self.path)
-
-    def sentences(self, node: Node) -> tuple[Sentence, ...]:
-        """The fold's text as it is to be shown: the author's, else a model's, else the extractive one."""
-        text = self.text_of(node)
-        return unpack_sentences(text.sentences) if text is not None else extract(node, self.children_of, self.turns_of)
 
 
 @dataclass(slots=True)
@@ -345,17 +292,20 @@ def _before(wish: Wish, chunks: _Chunks, cut: int, sources: Sources, canon: bool
     blocks: list[Block] = []
     left_out: list[LeftOut] = []
     recipe = wish.recipe
-    story_heading = recipe.story_heading_dm if wish.seat.role == "dm" else recipe.story_heading
+    story_heading = recipe.story_heading_dm if wish.seat.role == "dm" or wish.view == COMMON else recipe.story_heading
     tracks = ((CANON, "canon", recipe.canon_heading, recipe.canon), (STORY, "story", story_heading, recipe.story))
+    spare = 0
     for track, name, heading, share in tracks:
-        room = int(wish.budget * share) - sources.count(heading)
+        room = int(wish.budget * share) - sources.count(heading) + spare  # the story may have what the canon leaves
         if track == CANON:
             if not canon:
                 continue
+            spare = int(wish.budget * share)
             notes = _raw_notes(wish.view, chunks, cut, room, sources)
             if notes is not None:
                 if notes:
                     blocks.append(_block(name, heading, notes, sources.count))
+                    spare -= blocks[-1].tokens
                 continue
         nodes = _folds_until(wish.view, track, chunks, cut, sources)
         if not nodes:
@@ -365,6 +315,7 @@ def _before(wish: Wish, chunks: _Chunks, cut: int, sources: Sources, canon: bool
         tokens = sum(node.tokens for node in nodes)
         if items:
             blocks.append(_block(name, heading, items, sources.count))
+            spare -= blocks[-1].tokens
             left_out.append(LeftOut(block=name, reason="folded", turn_count=turns, tokens=tokens))
         else:
             left_out.append(LeftOut(block=name, reason="below floor", turn_count=turns, tokens=tokens))
@@ -430,134 +381,6 @@ def make_recap(seat: Seat, keep: int, since: int | None, room: int, sources: Sou
     items = fit(sorted(nodes, key=lambda node: node.first), room, sources, over_models=False)
     turns = [line.turn for line in sources.lines_of(refs[start:])]
     return Recap(seat=seat.id, items=tuple(item for item in items if item.text), turns=tuple(turns), waiting=newest - start)
-
-
-# -- folds into a room -------------------------------------------------------------------------------------------------
-
-
-def fold_item(node: Node, sources: Sources) -> Item:
-    """The fold as a paragraph of a context. Rendered and counted once, as long as the same text is to be shown."""
-    text = sources.text_of(node)
-    if node.shown is None or node.shown[0] is not text:
-        node.shown = text, _paragraph(node, sources)
-    return node.shown[1]
-
-
-def _paragraph(node: Node, sources: Sources) -> Item:
-    sentences = sources.sentences(node)
-    place = f"({label(node.location)}) " if node.location else ""
-    text = f"- {place}{defuse(' '.join(s.text for s in sentences))}\n" if sentences else ""
-    cited = [ref.id for ref in node.refs] if node.level == 0 else [source for s in sentences for source in s.sources]
-    lasting = node.level > 0 or node.closer != ""
-    return Item(
-        text=text, tokens=sources.count(text) if text else 0, kind="fold", sources=tuple(dict.fromkeys(cited)),
-        folds=(sources.name_of(node.key),) if lasting else (), turn_count=node.turn_count,
-    )  # fmt: skip
-
-
-def fit(nodes: Sequence[Node], room: int, sources: Sources, *, over_models: bool = True) -> list[Item]:
-    """The folds as items that fit the room together: the newest refined while there is room, the oldest condensed where there is none.
-
-    `over_models`: turns may be shown in the place of what a model wrote, too."""
-    items = [fold_item(node, sources) for node in nodes]
-    spare = room - sum(item.tokens for item in items)
-    return _refine(nodes, items, spare, sources, over_models) if spare >= 0 else _condense(nodes, items, room, sources)
-
-
-def _refine(nodes: Sequence[Node], items: Sequence[Item], spare: int, sources: Sources, over_models: bool) -> list[Item]:
-    """Smaller folds in the place of larger ones, then turns in the place of folds, the newest first, while there is room."""
-    todo = list(zip(nodes, items, strict=True))
-    fine: list[tuple[Node, Item]] = []
-    while todo:
-        node, item = todo.pop()
-        if node.level and not node.author:
-            finer = [(child, fold_item(child, sources)) for child in sources.children_of(node)]
-            cost = sum(part.tokens for _, part in finer) - item.tokens
-            if cost > spare:
-                fine += [(node, item), *reversed(todo)]
-                break
-            spare -= cost
-            todo += finer
-        else:
-            fine.append((node, item))
-    return _unfold(fine, spare, sources, over_models)
-
-
-def _unfold(folds: Sequence[tuple[Node, Item]], spare: int, sources: Sources, over_models: bool) -> list[Item]:
-    """The folds in order; the newest of them as the turns they stand for, while there is room. Given newest first."""
-    placed: list[tuple[int, Item]] = []
-    full = False
-    for node, item in folds:
-        if not over_models and sources.text_of(node) is not None:
-            placed.append((node.first, item))
-            continue
-        full = full or node.level > 0 or node.author or node.tokens > spare + item.tokens
-        if not full:
-            lines = sources.lines_of(node.refs)
-            cost = sum(line.item.tokens for line in lines) - item.tokens
-            full = cost > spare
-            if not full:
-                spare -= cost
-                placed += [(line.seq, line.item) for line in lines if line.item.text]
-                continue
-        placed.append((node.first, item))
-    return [item for _, item in sorted(placed, key=lambda row: row[0])]
-
-
-def _condense(nodes: Sequence[Node], items: Sequence[Item], room: int, sources: Sources) -> list[Item]:
-    """The newest as they are in three fifths of the room; everything older in one digest.
-
-    What the newest take is rounded up, so that a digest stays as it is, at the head of the story, while they come and go (I8)."""
-    kept = len(nodes)
-    size = 0
-    while kept > 0 and size + items[kept - 1].tokens <= room * 0.6:
-        kept -= 1
-        size += items[kept].tokens
-    step = max(1, room // 8)
-    taken = max(size, min(int(room * 0.6), -(-size // step) * step))
-    digest = _digest_once(nodes[:kept], items[:kept], room - taken, sources)
-    return [digest, *items[kept:]] if digest is not None else []
-
-
-def _digest_once(nodes: Sequence[Node], items: Sequence[Item], room: int, sources: Sources) -> Item | None:
-    made = sources.digests
-    key = (room, *map(id, items))
-    if key not in made:
-        digest = _digest(nodes, items, room, sources)
-        if len(made) >= DIGESTS_IN_MEMORY:
-            made.clear()
-        made[key] = items, digest
-    return made[key][1]
-
-
-def _digest(nodes: Sequence[Node], items: Sequence[Item], room: int, sources: Sources) -> Item | None:
-    sentences = [sentence for node in nodes for sentence in sources.sentences(node)]
-    known = tuple(dict.fromkeys(name for node in nodes for name in node.known))
-    limit = room - 2
-    text, tokens = "", room + 1
-    while tokens > room and limit > 0 and sentences:
-        chosen = extractive.merge(sentences, limit=limit, known=known)
-        text = f"- {defuse(' '.join(s.text for s in chosen))}\n"
-        tokens = sources.count(text)
-        limit = min(limit - 1, int(limit * room / max(1, tokens) * 0.95))
-    if tokens > room:
-        if sentences:
-            return None
-        text, tokens = "", 0
-    return Item(
-        text=text, tokens=tokens, kind="digest", sources=tuple(dict.fromkeys(source for item in items for source in item.sources)),
-        folds=tuple(key for item in items for key in item.folds), turn_count=sum(node.turn_count for node in nodes),
-    )  # fmt: skip
-
-
-def as_fold(node: Node, sources: Sources) -> Fold:
-    """The fold as a noun."""
-    made_by = "author" if node.author else "model" if sources.text_of(node) else "extractive"
-    children = tuple(map(sources.name_of, node.children)) or tuple(ref.id for ref in node.refs)
-    return Fold(
-        id=sources.name_of(node.key), level=node.level, made_by=made_by, sentences=sources.sentences(node), children=children,  # type: ignore[arg-type]
-        turn_count=node.turn_count, location=node.location,
-    )  # fmt: skip
 
 
 # -- the whole ---------------------------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ Before the hash a key has its *place*, the entry at which the last source was cl
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -84,7 +85,9 @@ class Node:
     sentences: tuple[Sentence, ...] | None
     texts: list[TextRecord]
     gathered: dict[str, Any]
-    shown: tuple[TextRecord | None, Item] | None  # as it last stood in a context, and the model's text that was shown
+    shown: (
+        tuple[TextRecord | None, dict[bool, Item]] | None
+    )  # the model's text that was shown, and how it stood, with its place and without
 
     def __init__(self, key: str, level: int) -> None:
         self.key = key
@@ -152,11 +155,14 @@ class Node:
 
 
 def pack_sentences(sentences: Iterable[Sentence]) -> list[list[Any]]:
-    return [[s.text, list(s.sources), int(s.estimated), s.weight, list(s.about)] for s in sentences]
+    return [[s.text, list(s.sources), int(s.estimated), s.weight, list(s.about), *([s.place, s.at] if s.at else [])] for s in sentences]
 
 
 def unpack_sentences(rows: Iterable[Sequence[Any]]) -> tuple[Sentence, ...]:
-    return tuple(Sentence(text, tuple(sources), bool(estimated), weight, tuple(about)) for text, sources, estimated, weight, about in rows)
+    return tuple(
+        Sentence(text, tuple(sources), bool(estimated), weight, tuple(about), *where)
+        for text, sources, estimated, weight, about, *where in rows
+    )
 
 
 PLACE = 8
@@ -399,14 +405,28 @@ def extract(node: Node, children_of: ChildrenOf, turns_of: TurnsOf) -> tuple[Sen
     """The fold's extractive text, made if it was not there. Asks for smaller folds and turns only if it must make it."""
     if node.sentences is None:
         if node.level:
-            parts = [extract(child, children_of, turns_of) for child in children_of(node)]
-            node.sentences = extractive.merge([s for part in parts for s in part], limit=node.limit(), known=node.known)
+            parts = in_order((child, extract(child, children_of, turns_of)) for child in children_of(node))
+            node.sentences = extractive.merge(parts, limit=node.limit(), known=node.known)
         else:
             turns = node.turns if node.turns is not None else turns_of(node.refs)
             told = [turn for turn in turns if turn.text]
             node.sentences = extractive.condense(told, limit=node.limit(), known=node.known) if told else ()
         node.turns = None
     return node.sentences
+
+
+def in_order(folds: Iterable[tuple[Node, Sequence[Sentence]]]) -> list[Sentence]:
+    """The sentences of several folds in the order of what they tell, each with its place: chunks of several channels overlap."""
+    placed: list[Sentence] = []
+    for node, sentences in folds:
+        if node.level:
+            placed += [sentence if sentence.at else dataclasses.replace(sentence, at=node.first) for sentence in sentences]
+        else:
+            seqs = {ref.id: ref.seq for ref in node.refs}
+            for sentence in sentences:
+                at = min((seqs[source] for source in sentence.sources if source in seqs), default=node.first)
+                placed.append(dataclasses.replace(sentence, place=node.location or "", at=at))
+    return sorted(placed, key=lambda sentence: sentence.at)
 
 
 def known_in(text: str, registries: Iterable[Iterable[str]]) -> tuple[str, ...]:

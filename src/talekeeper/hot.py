@@ -18,10 +18,11 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from talekeeper import recall
-from talekeeper.context import Digests, Line, Plan, Sources
+from talekeeper.context import Plan
 from talekeeper.errors import Conflict, StoreCorrupt, UnknownBranch, UnknownStory
 from talekeeper.folds import HASH, PLACE, Missing, Node, Path, Ref, extract
 from talekeeper.model import AUTHOR_KINDS, Health, MemoryKey, Seat, Turn
+from talekeeper.paragraphs import Digests, Line, Sources
 from talekeeper.ports import (
     Branch,
     Commit,

@@ -116,13 +116,16 @@ class Sentence:
     """A sentence of a fold and the turns it came from. `estimated`: the sources are a guess, not a citation (I7).
 
     `weight` and `about` are what the extractive summarizer found it worth and whom it names, so that larger folds need not read it
-    again; 0 where nobody has looked."""
+    again; 0 where nobody has looked. `place` and `at`: where it happened and at which entry, as far as a larger fold
+    knows."""
 
     text: str
     sources: tuple[str, ...]
     estimated: bool = False
     weight: float = field(default=0.0, compare=False)
     about: tuple[str, ...] = field(default=(), compare=False)
+    place: str = field(default="", compare=False)
+    at: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

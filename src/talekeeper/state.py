@@ -267,8 +267,8 @@ class State:
             view = self.views[seat]
             view.turns += 1
             view.tokens += entry.tokens
-        if len(chunk.refs) >= CHUNK_TURNS or chunk.chars >= CHUNK_CHARS:
-            self._close(chunk, seq, turn.id)
+        if len(chunk.refs) >= CHUNK_TURNS or chunk.chars >= CHUNK_CHARS or kind == "session":
+            self._close(chunk, seq, turn.id)  # a session's title stands by itself, where the session begins
 
     def _common(self, chunk: Chunk) -> list[Ref]:
         """The turns of a chunk that every player character of their time heard."""

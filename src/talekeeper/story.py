@@ -13,11 +13,12 @@ from typing import Any
 
 from talekeeper import recall as ranking
 from talekeeper import rim
-from talekeeper.context import as_fold, make_recap
+from talekeeper.context import make_recap
 from talekeeper.errors import Conflict, InvalidInput, UnknownFold, UnknownTurn
 from talekeeper.folds import Node, Ref, extract, rewritten_key
 from talekeeper.marking import marked
 from talekeeper.model import AUTHOR_KINDS, BranchInfo, Fold, Health, HealthState, Mark, Marked, Recap, Stats, Turn
+from talekeeper.paragraphs import as_fold
 from talekeeper.ports import Branch, Commit, Entry, Erase, FoldRecord, Position, Span, targets
 from talekeeper.remembering import Remembering, TurnRef
 from talekeeper.replay import Past, look_back

@@ -223,8 +223,8 @@ def _form(draft: Draft) -> float:
         return worth - (1.0 if len(text) < 7 else 0.0) - (0.8 if not draft.keys and draft.marks & _PRONOUN else 0.0)
     if len(words) < 4:
         worth -= 2.5
-    if draft.marks & TIME:
-        worth += _urgency(words)
+    if draft.marks & TIME and not listed("deadline").isdisjoint([word.norm for word in words]):
+        worth += _DEADLINE
     if draft.marks & _FIRST and any(after.norm in ("will", "shall") and word.marks & _FIRST for word, after in pairwise(words)):
         worth += _INTENT
     if not draft.keys and words and words[0].marks & _PRONOUN:
@@ -232,17 +232,10 @@ def _form(draft: Draft) -> float:
     return worth - (0.6 if len(words) > 2 and (words[1].marks | words[2].marks) & _PRONOUN else 0.0)
 
 
-def _urgency(words: Sequence[Word]) -> float:
-    """What it is worth that there is a time until which something is to be done."""
-    times = [word for word in words if word.marks & TIME]
-    until = any(word.norm in listed("deadline") for word in words)
-    return _DEADLINE if until or (len(times) > 1 and any(word.marks & NUMBER for word in words)) else 0.0
-
-
 # --- choice ----------------------------------------------------------------------------------------------------------
 
 _ENOUGH = 1.5
-"""What a sentence must be worth to be taken once the fold is half full."""
+"""What a sentence must be worth to be taken once the fold is half full, and into a larger fold beside others."""
 _NEXT_TO_NOTHING = 0.01
 _NEW = (0.0, 0.6, 0.6 * 2, 0.6 * 3)
 """What new names add to the worth of a sentence, by their number."""
@@ -269,7 +262,7 @@ def _sentence(draft: Draft, text: str) -> Sentence:
     if draft.origin is not None and text is draft.text:
         return draft.origin
     weight = max(_NEXT_TO_NOTHING, round(draft.worth, 2)) if draft.rank == PLAIN else _NEXT_TO_NOTHING
-    return Sentence(text, draft.sources, draft.estimated, weight, tuple(draft.keys))
+    return Sentence(text, draft.sources, draft.estimated, weight, tuple(draft.keys), draft.place, draft.at)
 
 
 def _take(drafts: list[Draft], limit: int, fade: float) -> list[int]:
@@ -310,7 +303,7 @@ def _take(drafts: list[Draft], limit: int, fade: float) -> list[int]:
             continue
         heapq.heappop(heap)
         draft = drafts[at]
-        if draft.worth < _ENOUGH and room * 2 < limit:
+        if draft.worth < _ENOUGH and (room * 2 < limit or (draft.origin is not None and costs)):
             continue
         cost = _cost(draft.text)
         if cost > room:
@@ -427,4 +420,4 @@ def _draft_again(sentence: Sentence, stretch: int) -> Draft:
         )  # fmt: skip
     speaker = SPEAKER.match(text)
     voice, body = (speaker[1], text[speaker.end() :]) if speaker else ("", text)
-    return Draft(body, "", sentence.sources, stretch, 0.0, sentence.estimated, None, voice, text)
+    return Draft(body, "", sentence.sources, stretch, 0.0, sentence.estimated, None, voice, text, place=sentence.place, at=sentence.at)

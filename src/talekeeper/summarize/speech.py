@@ -118,6 +118,8 @@ class Draft:
     marks: int = 0
     rank: int = PLAIN
     origin: Sentence | None = None  # the sentence of a smaller fold that knows its worth
+    place: str = ""
+    at: int = 0
 
 
 # --- speech ----------------------------------------------------------------------------------------------------------
@@ -327,6 +329,20 @@ def _names_itself(draft: Draft, voice: str) -> bool:
     if voice.lower() not in told.lower():
         return False
     return bool(CJK.search(voice)) or re.search(rf"(?<!\w){re.escape(voice)}(?!\w)", told, re.I) is not None
+
+
+def quotation(text: str) -> tuple[str, str]:
+    """Who speaks a sentence of a fold that is one quotation, and the quotation; ("", the text) where it is anything else."""
+    match = SPEAKER.match(text)
+    if match is None or text[match.end()] not in _PARTNER or text[-1] != _PARTNER[text[match.end()]]:
+        return "", text
+    quoted = text[match.end() :]
+    return ("", text) if _MARKS.search(quoted[1:-1]) else (match[1], quoted)
+
+
+def speak_on(before: str, quoted: str, *, same_turn: bool) -> str:
+    """A text that ends with a quotation, and another of the same speaker, as one quotation."""
+    return f"{before[:-1].rstrip()}{' ' if same_turn else ' … '}{quoted[1:].lstrip()}"
 
 
 def _gender(words: Iterable[str]) -> str:

@@ -1,0 +1,290 @@
+"""Folds as paragraphs that fit a room, with the turns they stand for. Pure.
+
+Older is coarser, whatever the room: where it is wide, larger folds give way to smaller ones, the newest first, and at last to the turns
+themselves; where it is narrow, the oldest are condensed into one digest. A fold that has nothing to tell (someone came, someone went)
+takes no line of its own: it stands under its neighbour's. Every turn stays under exactly one item (I1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+from talekeeper.folds import Node, Path, Ref, extract, in_order, unpack_sentences, visible_text
+from talekeeper.model import Fold, Item, Sentence, Turn
+from talekeeper.ports import TextRecord
+from talekeeper.rendering import defuse, label, line
+from talekeeper.state import State
+from talekeeper.summarize import extractive
+from talekeeper.summarize.speech import quotation, speak_on
+
+NEWEST = 0.35
+"""How much of a narrow room the newest folds may take as they are; the rest is for the digest of all that is older."""
+WIDER = 0.7
+"""How much of what is left goes to the largest fold that there was no room to take apart: the past is no coarser than it need be."""
+QUIET = 1.0
+"""What a sentence must be worth at the least for a fold to take a line of its own."""
+
+
+class Line:
+    """A heard turn, rendered and counted once. `weight` is its count in the log, by which the cut moves."""
+
+    __slots__ = ("item", "seq", "turn", "weight")
+
+    def __init__(self, turn: Turn, weight: int, count: Callable[[str], int], tokens: int | None = None) -> None:
+        self.turn = turn
+        self.seq = turn.seq
+        self.weight = weight
+        text = line(turn) if turn.text else ""
+        self.item = Item(
+            text=text, tokens=(count(text) if text else 0) if tokens is None else tokens, kind="turn", sources=(turn.id,)
+        )  # fmt: skip
+
+
+Digests: TypeAlias = "dict[tuple[int, ...], tuple[Sequence[Item], Item | None]]"
+"""Digests by their room and the identities of the items they stand for, which are kept with them."""
+DIGESTS_IN_MEMORY = 64
+
+
+@dataclass(slots=True)
+class Sources:
+    """What a plan reads from: folds and lines that are in memory (else `Missing`), the path, the counter."""
+
+    state: State
+    path: Path
+    lines_of: Callable[[Sequence[Ref]], list[Line]]
+    count: Callable[[str], int]
+    name_of: Callable[[str], str]
+    """A fold's name for the outside, by its key."""
+    digests: Digests
+    """Those that were made before."""
+    modelled: Callable[[], int] = lambda: 1 << 60
+    """A model's text is shown for folds closed no later than this entry: others may have had one made (I3). Asked if there is one."""
+
+    def turns_of(self, refs: Sequence[Ref]) -> list[Turn]:
+        return [one.turn for one in self.lines_of(refs)]
+
+    def children_of(self, node: Node) -> list[Node]:
+        return self.state.shelf.children(node)
+
+    def text_of(self, node: Node) -> TextRecord | None:
+        """The model's text that is to be shown for the fold; None where the author's or the extractive one is."""
+        return None if node.author or not node.texts or node.closed > self.modelled() else visible_text(node, self.path)
+
+    def sentences(self, node: Node) -> tuple[Sentence, ...]:
+        """The fold's text as it is to be shown: the author's, else a model's, else the extractive one."""
+        text = self.text_of(node)
+        return unpack_sentences(text.sentences) if text is not None else extract(node, self.children_of, self.turns_of)
+
+
+# -- one fold ----------------------------------------------------------------------------------------------------------
+
+
+def fold_item(node: Node, sources: Sources, *, placed: bool = True) -> Item:
+    """The fold as a paragraph, with or without its place. Rendered and counted once, as long as the same text is to be shown."""
+    text = sources.text_of(node)
+    if node.shown is None or node.shown[0] is not text:
+        node.shown = text, {}
+    items = node.shown[1]
+    if placed not in items:
+        items[placed] = _paragraph(node, placed, sources)
+    return items[placed]
+
+
+def _paragraph(node: Node, placed: bool, sources: Sources) -> Item:
+    sentences = sources.sentences(node)
+    place = f"({label(node.location)}) " if node.location and placed else ""
+    text = f"- {place}{defuse(flow(sentences))}\n" if sentences else ""
+    cited = [ref.id for ref in node.refs] if node.level == 0 else [source for s in sentences for source in s.sources]
+    lasting = node.level > 0 or node.closer != ""
+    return Item(
+        text=text, tokens=sources.count(text) if text else 0, kind="fold", sources=tuple(dict.fromkeys(cited)),
+        folds=(sources.name_of(node.key),) if lasting else (), turn_count=node.turn_count,
+    )  # fmt: skip
+
+
+def flow(sentences: Iterable[Sentence]) -> str:
+    """Sentences as running text: who speaks on is not named again, and a place is named where it changes."""
+    text = place = speaker = ""
+    sources: tuple[str, ...] = ()
+    for sentence in sentences:
+        by, quoted = quotation(sentence.text)
+        if sentence.place and sentence.place != place:
+            place = sentence.place
+            text = f"{text} ({label(place)}) {sentence.text}"
+        elif by and by == speaker:
+            text = speak_on(text, quoted, same_turn=sentence.sources == sources)
+        else:
+            text = f"{text} {sentence.text}"
+        speaker, sources = by, sentence.sources
+    return text.lstrip()
+
+
+def as_fold(node: Node, sources: Sources) -> Fold:
+    """The fold as a noun."""
+    made_by = "author" if node.author else "model" if sources.text_of(node) else "extractive"
+    children = tuple(map(sources.name_of, node.children)) or tuple(ref.id for ref in node.refs)
+    return Fold(
+        id=sources.name_of(node.key), level=node.level, made_by=made_by, sentences=sources.sentences(node), children=children,  # type: ignore[arg-type]
+        turn_count=node.turn_count, location=node.location,
+    )  # fmt: skip
+
+
+def _is_quiet(node: Node, sources: Sources) -> bool:
+    """Whether nothing in the fold is worth a line."""
+    sentences = sources.sentences(node)
+    return bool(sentences) and all(0 < sentence.weight < QUIET for sentence in sentences)
+
+
+# -- folds into a room -------------------------------------------------------------------------------------------------
+
+
+def fit(nodes: Sequence[Node], room: int, sources: Sources, *, over_models: bool = True) -> list[Item]:
+    """The folds as items that fit the room together. `over_models`: turns may be shown in the place of what a model wrote, too."""
+    for hush in (True, False):
+        items = _Fitting(sources, hush, over_models).fit(nodes, room)
+        if sum(item.tokens for item in items) <= room:
+            break
+    return items
+
+
+@dataclass(slots=True)
+class _Fitting:
+    """Folds on their way into a room. `hush`: those that have nothing to tell take no room."""
+
+    sources: Sources
+    hush: bool
+    over_models: bool
+    wider: dict[str, Item] = field(default_factory=dict)
+
+    def cost(self, node: Node) -> int:
+        return 0 if self.hush and _is_quiet(node, self.sources) else fold_item(node, self.sources).tokens
+
+    def fit(self, nodes: Sequence[Node], room: int) -> list[Item]:
+        spare = room - sum(map(self.cost, nodes))
+        if spare < 0:
+            return self._condense(nodes, room)
+        fine, spare = self._refine(nodes, spare)
+        whole = any(node.level for node in fine)
+        return self._paragraphs(fine if whole else self._unfold(fine, spare))
+
+    def _refine(self, nodes: Sequence[Node], spare: int) -> tuple[list[Node], int]:
+        """Smaller folds in the place of larger ones, the largest first, of these the newest first, while there is room."""
+        fine = list(nodes)
+        for level in range(max((node.level for node in nodes), default=0), 0, -1):
+            for at in range(len(fine) - 1, -1, -1):
+                node = fine[at]
+                if node.level != level or node.author:
+                    continue
+                finer = self.sources.children_of(node)
+                more = sum(map(self.cost, finer)) - self.cost(node)
+                if more > spare:
+                    spare -= self._widen(node, finer, spare)
+                    break
+                spare -= more
+                fine[at : at + 1] = finer
+        return sorted(fine, key=lambda node: node.first), spare
+
+    def _widen(self, node: Node, finer: Sequence[Node], spare: int) -> int:
+        """Tells a fold at more length than its own text, from the smaller ones in it, and returns how much more room that takes."""
+        if self.wider or self.sources.text_of(node) is not None:
+            return 0
+        before = self.cost(node)
+        digest = _digest(finer, before + int(spare * WIDER), self.sources)
+        if digest is None or digest.tokens <= before:
+            return 0
+        self.wider[node.key] = digest
+        return digest.tokens - before
+
+    def _unfold(self, nodes: Sequence[Node], spare: int) -> list[Node | Line]:
+        """The folds, all of them as small as can be, in order; the newest as the turns they stand for, while there is room."""
+        placed: list[tuple[int, Node | Line]] = []
+        full = False
+        for node in reversed(nodes):
+            if not self.over_models and self.sources.text_of(node) is not None:
+                placed.append((node.first, node))
+                continue
+            cost = self.cost(node)
+            full = full or node.author or node.tokens > spare + cost
+            lines = [] if full else self.sources.lines_of(node.refs)
+            more = sum(line.item.tokens for line in lines) - cost
+            full = full or more > spare
+            if full:
+                placed.append((node.first, node))
+            else:
+                spare -= more
+                placed += [(line.seq, line) for line in lines if line.item.text]
+        return [one for _, one in sorted(placed, key=lambda row: row[0])]
+
+    def _condense(self, nodes: Sequence[Node], room: int) -> list[Item]:
+        """The newest as they are, in their part of the room; everything older in one digest.
+
+        What the newest take is rounded up, so that a digest stays as it is, at the head of the story, while they come and go (I8)."""
+        kept, size = len(nodes), 0
+        while kept > 0 and size + self.cost(nodes[kept - 1]) <= room * NEWEST:
+            kept -= 1
+            size += self.cost(nodes[kept])
+        step = max(1, room // 8)
+        taken = max(size, min(int(room * NEWEST), -(-size // step) * step))
+        digest = _digest(nodes[:kept], room - taken, self.sources)
+        return self._paragraphs(nodes[kept:], [digest]) if digest is not None else []
+
+    def _paragraphs(self, parts: Sequence[Node | Line], items: Sequence[Item] = ()) -> list[Item]:
+        """The items of folds and turns, in order. What has nothing to tell goes under the fold before it, else the one after it."""
+        items, place, silent = list(items), None, list[Item]()
+        last = len(items) - 1  # the newest fold
+        for part in parts:
+            if isinstance(part, Line):
+                items.append(part.item)
+                place = None
+            elif self.hush and _is_quiet(part, self.sources):
+                if last < 0:
+                    silent.append(fold_item(part, self.sources))
+                else:
+                    items[last] = _under(items[last], fold_item(part, self.sources))
+            else:
+                item = self.wider.get(part.key) or fold_item(part, self.sources, placed=part.location != place)
+                for before in silent:
+                    item = _under(item, before)
+                items.append(item)
+                place, last, silent = part.location, len(items) - 1, []
+        return [*silent, *items]
+
+
+def _under(item: Item, quiet: Item) -> Item:
+    """The item, standing for the other as well."""
+    return replace(
+        item, sources=tuple(dict.fromkeys((*quiet.sources, *item.sources))), folds=(*item.folds, *quiet.folds),
+        turn_count=item.turn_count + quiet.turn_count,
+    )  # fmt: skip
+
+
+def _digest(nodes: Sequence[Node], room: int, sources: Sources) -> Item | None:
+    """All that the folds tell, in one paragraph; None where not even a word fits. Made once, as long as the same is to be told."""
+    items, made = [fold_item(node, sources) for node in nodes], sources.digests
+    key = (room, *map(id, items))
+    if key not in made:
+        if len(made) >= DIGESTS_IN_MEMORY:
+            made.clear()
+        made[key] = items, _make_digest(nodes, items, room, sources)
+    return made[key][1]
+
+
+def _make_digest(nodes: Sequence[Node], items: Sequence[Item], room: int, sources: Sources) -> Item | None:
+    sentences = in_order((node, sources.sentences(node)) for node in nodes)
+    known = tuple(dict.fromkeys(name for node in nodes for name in node.known))
+    limit = room - 2
+    text, tokens = "", room + 1
+    while tokens > room and limit > 0 and sentences:
+        text = f"- {defuse(flow(extractive.merge(sentences, limit=limit, known=known)))}\n"
+        tokens = sources.count(text)
+        limit = min(limit - 1, int(limit * room / max(1, tokens) * 0.95))
+    if tokens > room:
+        if sentences:
+            return None
+        text, tokens = "", 0
+    return Item(
+        text=text, tokens=tokens, kind="digest", sources=tuple(dict.fromkeys(source for item in items for source in item.sources)),
+        folds=tuple(key for item in items for key in item.folds), turn_count=sum(node.turn_count for node in nodes),
+    )  # fmt: skip
