@@ -158,6 +158,21 @@ async def test_a_story_that_moved_on_meanwhile_is_not_written_over(keeper: tk.Ke
     assert "I go." not in [turn.text for turn in await table.story.turns()]
 
 
+async def test_a_whisper_does_not_disturb_a_round_that_waits(open_file: OpenKeeper, tmp_path: Path) -> None:
+    brain = Plain()
+    table = await table_of(await open_file(), brain, "wren")
+    async with Game(table, tmp_path / "rounds") as game:
+        async for _ in game.round():
+            pass
+        await table.whisper("wren", ["tam"], "Meet me at the mill.")
+    async with Game(table, tmp_path / "rounds") as game:
+        assert game.waiting is not None
+        assert [beat.kind async for beat in game.answer("I go out.")][-1] == "done"
+    assert "Meet me at the mill." in (await table.story.context("tam", budget=1000)).text
+    assert "Meet me at the mill." not in (await table.story.context("mara", budget=1000)).text
+    assert [ask.role for ask in brain.asks].count("dm") == 1
+
+
 async def test_undo_takes_story_game_and_memories_back_and_replay_is_the_same(keeper: tk.Keeper) -> None:
     brain = Plain()
     brain.commands = {"key": GET_KEY, "road": GO}

@@ -2,6 +2,7 @@
 
     app      which story is meant, how a command runs, what is shown, what an error looks like
     screen   safe text, wrapped; rules, tables, bars
+    play     play, scenario (and terminal: what people see and type while they play)
     tell     init, append, note, enter, leave, session
     look     stories, seats, log, context, recall, brief, folds, branches, health, stats
     change   fold, rewind, fork, edit, forget, pin, unpin, override, regenerate, delete
@@ -12,7 +13,7 @@
 The engine is imported by the commands that need it, so that `--help` is there at once.
 """
 
-from talekeeper.cli import care, change, look, models, serving, tell
+from talekeeper.cli import play, models, tell, look, change, care, serving  # isort: skip
 from talekeeper.cli.app import main
 
-__all__ = ["care", "change", "look", "main", "models", "serving", "tell"]
+__all__ = ["care", "change", "look", "main", "models", "play", "serving", "tell"]

@@ -26,7 +26,7 @@ from langgraph.types import Command
 from talekeeper.errors import InvalidInput
 from talekeeper.table.flight import DM, Told, take_off
 from talekeeper.table.graph import turn_graph
-from talekeeper.table.table import Table
+from talekeeper.table.table import ROUND, Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +71,9 @@ class Game:
         """Finds out whether a round is waiting for a person at this point of the story."""
         if self._seated is not self.table:
             self._seated, self._graph = self.table, turn_graph(self.table, self._saver)
-        await self.table.state()
-        self._thread = f"{self.table.story.key.composite()} {self.table.story.branch} {self.table.story.version}"
+        newest = await self.table.story.marks(None, ROUND, limit=1)
+        story = self.table.story
+        self._thread = f"{story.key.composite()} {story.branch} {newest[0].id if newest else 'start'}"
         found = await self._graph.aget_state(self._config)
         waiting = [interrupt.value for task in found.tasks for interrupt in task.interrupts]
         self.waiting = _turn(waiting[0]) if waiting else None

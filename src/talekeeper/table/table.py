@@ -16,7 +16,7 @@ from talekeeper.errors import Conflict, InvalidInput
 from talekeeper.keeper import Keeper
 from talekeeper.memory.moments import adventure_moments
 from talekeeper.memory.scopes import MemoryService
-from talekeeper.model import Context, Mark, Marked, MemoryKey, Seat, Turn
+from talekeeper.model import AUTHOR_KINDS, HEARD_KINDS, Context, Mark, Marked, MemoryKey, Seat, Turn
 from talekeeper.ports import ChatModel
 from talekeeper.story import Story
 from talekeeper.table import packs, rules
@@ -165,7 +165,7 @@ class Table:
     async def commit(self, flight: Flight) -> list[Turn]:
         """Writes the round in one step. Raises `Conflict` where the story has moved since the round began."""
         state = await self.state()
-        if self.story.version != flight["version"]:
+        if not await self._only_whispers_since(flight["version"]):
             raise Conflict("the story has moved on since this round began: play it again from where it is now")
         drafts = drafts_of(flight, state, self.scenario)
         if not drafts:
@@ -173,9 +173,18 @@ class Table:
         first = drafts[0]
         mark = Mark(ROUND, {"round": flight["round"]}, rank=flight["round"], keep=KEPT, heard_by=())
         drafts[0] = first._replace(marks=(mark, *first.marks))
-        turns = await self.story.append_many(drafts, expected_version=flight["version"])
+        turns = await self.story.append_many(drafts, expected_version=self.story.version)
         await self.catch_up()
         return turns
+
+    async def _only_whispers_since(self, version: str) -> bool:
+        """Whether nothing but whispers has come into the story since: those do not disturb a round."""
+        branch, _, head = version.partition(".")
+        now = self.story.version
+        if now == version or now.partition(".")[0] != branch:
+            return now == version
+        since = await self.story.turns(after=int(head), kinds=tuple(HEARD_KINDS | AUTHOR_KINDS))
+        return all(turn.kind == "whisper" for turn in since)
 
     async def catch_up(self) -> None:
         """Makes the memories that rounds have given reason for, and notes the state now and then."""

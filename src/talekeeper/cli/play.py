@@ -1,0 +1,187 @@
+"""Playing at the table, in a terminal."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from talekeeper.cli.app import PLAYING, Desk, command, main, names
+from talekeeper.cli.screen import Status, bold, dim, hang, one_line, safe
+
+if TYPE_CHECKING:
+    from talekeeper.keeper import Keeper
+    from talekeeper.table.brain import Brain
+    from talekeeper.table.cast.config import Config
+    from talekeeper.table.scenario import Scenario
+    from talekeeper.table.table import Setup, Table
+
+
+def need_play() -> None:
+    """The table needs the turn graph's packages; says which, where they are missing."""
+    from importlib.util import find_spec
+
+    if find_spec("langgraph") is None or find_spec("langgraph.checkpoint.sqlite") is None:
+        raise click.ClickException("playing needs the extra play: pip install 'talekeeper[play]'")
+
+
+@command(main, "play", PLAYING)
+@click.option("--scenario", metavar="NAME|FILE", help="Which adventure. Default: you are asked, or the first one shipped.")
+@click.option("--party", metavar="A,B", help="Which of its heroes come along. Default: the first three.")
+@click.option("--human", "humans", metavar="A,B", help="Who of them is played by people here. Default: the first.")
+@click.option("--auto", is_flag=True, help="Nobody here plays: all seats play by themselves.")
+@click.option("--rounds", type=click.IntRange(min=1), metavar="N", help="Stop after so many rounds.")
+@click.option(
+    "--seed", type=int, default=None, metavar="S", help="Same seed, same choices, same story. Default: 1 with --auto, else a new one."
+)
+@click.option("--model", metavar="NAME", help="openai:…, anthropic:…, google:…, ollama:…, local:PATH. Default: the built-in storyteller.")
+@click.option("--base-url", metavar="URL", help="A server that speaks OpenAI's protocol.")
+@click.option("--config", type=click.Path(path_type=Path), metavar="FILE", help="Models per role. Default: talekeeper.toml, if it is here.")
+async def play(
+    desk: Desk, scenario: str | None, party: str | None, humans: str | None, auto: bool, rounds: int | None, seed: int | None,
+    model: str | None, base_url: str | None, config: Path | None,
+) -> int | None:  # fmt: skip
+    """Play a story with a game master that remembers. A story that is there already is taken up where it was left.
+
+    \b
+    Example:
+      talekeeper play
+      talekeeper play --story second --party wren,bram --human wren
+      talekeeper play --auto --rounds 20 --seed 7
+    """
+    need_play()
+    from talekeeper.cli.terminal import Terminal
+    from talekeeper.table.cast.config import load
+    from talekeeper.table.playing import Game
+
+    settings = load(config)
+    if model is not None:
+        settings = settings.with_model(model, base_url)
+    elif base_url is not None:
+        raise click.UsageError("--base-url needs --model: which of its models?")
+    async with desk.keeper(make=True) as keeper:
+        people = [] if auto else names(humans)
+        table = await _seated(desk, keeper, settings, lambda: _setup(scenario, names(party), people, 1 if auto and seed is None else seed))
+        async with Game(table, desk.file.with_name(f"{desk.file.name}.table")) as game:
+            if desk.json:
+                return await _quietly(desk, game, rounds or 1)
+            limit = rounds if rounds is not None or not auto else 20
+            await Terminal(game, str(desk.file), pace=0.008 if sys.stdout.isatty() and settings.voice("dm") is None else 0.0).run(limit)
+    return None
+
+
+async def _seated(desk: Desk, keeper: Keeper, settings: Config, begun: Callable[[], Setup]) -> Table:
+    """The table under the desk's key: taken up where it was left, or begun."""
+    from talekeeper.table.storyteller import Storyteller
+    from talekeeper.table.table import begin, resume
+
+    def brains(scenario: Scenario) -> Brain:
+        return settings.brain(Storyteller(scenario), _mishap)
+
+    if await keeper.store.load(desk.key) is not None:
+        return await resume(keeper, desk.key, brains, branch=desk.branch, summarizer=settings.summarizer())
+    return await begin(keeper, desk.key, begun(), brains, summarizer=settings.summarizer())
+
+
+def _setup(scenario: str | None, party: list[str] | None, humans: list[str] | None, seed: int | None) -> Setup:
+    import secrets
+
+    from talekeeper.table.packs import load
+    from talekeeper.table.table import Setup
+
+    pack = scenario or _chosen()
+    seats = tuple(party or list(load(pack).heroes)[:3])
+    return Setup(pack, seats, tuple(seats[:1] if humans is None else humans), secrets.randbelow(1 << 31) if seed is None else seed)
+
+
+def _chosen() -> str:
+    """The adventure that the person wants; the first one where nobody can be asked."""
+    from talekeeper.table.packs import load, shipped
+
+    packs = list(shipped())
+    if len(packs) == 1 or not sys.stdin.isatty():
+        return packs[0]
+    for number, name in enumerate(packs, 1):
+        pack = load(name)
+        click.echo(f"  {dim(str(number))} {bold(safe(pack.title))}\n" + hang("", pack.tagline, 4))
+    return packs[click.prompt("Which adventure", type=click.IntRange(1, len(packs)), default=1) - 1]
+
+
+def _mishap(mishap: Any) -> None:
+    """A model failed: the game goes on, and says so."""
+    click.echo(dim(one_line(f"[{mishap.role}: {mishap.reason}]")), err=True)
+
+
+async def _quietly(desk: Desk, game: Any, rounds: int) -> int:
+    """So many rounds without a word, then the turns as JSON."""
+    before = game.table.story.head
+    with Status() as status:
+        for number in range(rounds):
+            status(f"round {number + 1} of {rounds}")
+            async for _ in game.round():
+                pass
+            if game.waiting is not None:
+                raise click.ClickException(f"it is {game.waiting.seat}'s turn, who is played by a person: use --auto with --json")
+    turns = await game.table.story.turns(after=before)
+    desk.show(turns, lambda: ())
+    return 0
+
+
+# -- adventures ------------------------------------------------------------------------------------------------------------
+
+
+@main.group("scenario", invoke_without_command=True)
+@click.pass_context
+def scenario_group(ctx: click.Context) -> None:
+    """Adventures: see which are shipped, check one of your own.
+
+    \b
+    Example:
+      talekeeper scenario list
+      talekeeper scenario check my-adventure.toml
+    """
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
+
+
+scenario_group.section = PLAYING  # type: ignore[attr-defined]
+
+
+@command(scenario_group, "list", PLAYING)
+def list_scenarios(desk: Desk) -> None:
+    """List the adventures that come with Talekeeper.
+
+    \b
+    Example:
+      talekeeper scenario list
+    """
+    from talekeeper.table.packs import load, shipped
+
+    found = [load(name) for name in shipped()]
+    rows = [
+        {"id": one.id, "title": one.title, "tagline": one.tagline, "heroes": list(one.heroes), "places": len(one.places),
+         "npcs": len(one.npcs), "objectives": len(one.objectives)}
+        for one in found
+    ]  # fmt: skip
+    desk.show(rows, lambda: [f"{bold(safe(one.id))}  {safe(one.title)}\n{hang('', one.tagline, 4)}" for one in found])
+
+
+@command(scenario_group, "check", PLAYING)
+@click.argument("file", metavar="FILE|NAME")
+def check_scenario(desk: Desk, file: str) -> int:
+    """Check an adventure: everything that is wrong with it, at once, with the place in the file.
+
+    \b
+    Example:
+      talekeeper scenario check my-adventure.toml
+    """
+    from talekeeper.table.packs import check
+
+    found = check(file)
+    desk.show(
+        found, lambda: [*(safe(str(problem)) for problem in found), f"{len(found)} problems" if found else "nothing is wrong with it"]
+    )
+    return 1 if found else 0
