@@ -399,7 +399,11 @@ ARGUMENTS = {
     "brief": ["rogue"], "folds": ["rogue"], "rewind": ["1"], "fork": ["x"], "edit": ["1", "x"], "regenerate": ["x"],
     "pin": ["1"], "unpin": ["1"], "override": ["f", "x"], "delete": ["--yes"], "forget": ["1", "--yes"],
 }  # fmt: skip
-MAKERS = {"init", "import", "demo", "bench engine", "serve", "tokens new", "models get", "models list", "models check"}
+MAKERS = {"init", "import", "demo", "bench engine", "serve", "tokens new", "models get", "models list", "models check"} | {
+    "play",
+    "scenario list",
+    "scenario check",
+}
 
 
 @pytest.mark.parametrize("name", sorted(set(COMMANDS) - MAKERS))

@@ -48,9 +48,9 @@ async def play(
 
     \b
     Example:
-      talekeeper play
-      talekeeper play --story second --party wren,bram --human wren
-      talekeeper play --auto --rounds 20 --seed 7
+      talekeeper play --story heist
+      talekeeper play --story second --party nell,bartle --human bartle
+      talekeeper play --story third --auto --rounds 3 --seed 7
     """
     need_play()
     from talekeeper.cli.terminal import Terminal
@@ -170,17 +170,17 @@ def list_scenarios(desk: Desk) -> None:
 
 
 @command(scenario_group, "check", PLAYING)
-@click.argument("file", metavar="FILE|NAME")
-def check_scenario(desk: Desk, file: str) -> int:
+@click.argument("pack", metavar="FILE|NAME")
+def check_scenario(desk: Desk, pack: str) -> int:
     """Check an adventure: everything that is wrong with it, at once, with the place in the file.
 
     \b
     Example:
-      talekeeper scenario check my-adventure.toml
+      talekeeper scenario check tidelamp
     """
     from talekeeper.table.packs import check
 
-    found = check(file)
+    found = check(pack)
     desk.show(
         found, lambda: [*(safe(str(problem)) for problem in found), f"{len(found)} problems" if found else "nothing is wrong with it"]
     )
