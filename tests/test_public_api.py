@@ -86,9 +86,9 @@ PUBLIC = [
 ]  # fmt: skip
 
 STORY = {
-    "adopt", "append", "append_many", "at", "branch", "branches", "begin_session", "brief", "context", "edit", "enter", "fold", "folds",
+    "adopt", "append", "append_many", "at", "branch", "branches", "begin_session", "brief", "context", "counter", "edit", "enter", "fold", "folds",
     "forget", "fork", "gather", "head", "health", "history", "key", "leave", "mark", "marks", "note", "ordinals", "override", "pin", "pins",
-    "presence", "recall", "recap", "regenerate", "reveal", "rewind", "seats", "settle", "sources", "stats", "swipes", "switch", "topics",
+    "presence", "recall", "recap", "regenerate", "reveal", "rewind", "seats", "settle", "sources", "stats", "stretch", "swipes", "switch", "topics",
     "turn", "turns", "unpin", "version", "watch",
 }  # fmt: skip
 

@@ -25,7 +25,7 @@ from typing import NamedTuple
 from talekeeper.budget import choose, clip_item
 from talekeeper.folds import Node, Ref, leaves_after, make_leaf, roots_until
 from talekeeper.model import Block, Context, Item, LeftOut, Recap, Seat
-from talekeeper.paragraphs import Line, Sources, fit
+from talekeeper.paragraphs import Line, Sources, Unfold, fit
 from talekeeper.recipe import DEFAULT_RECIPE, Note, Part, Recipe
 from talekeeper.rendering import defuse
 from talekeeper.state import CANON, COMMON, STORY, State
@@ -362,7 +362,7 @@ def _raw_notes(view: str, chunks: _Chunks, cut: int, room: int, sources: Sources
 # -- a view in two -----------------------------------------------------------------------------------------------------
 
 
-def make_recap(seat: Seat, keep: int, since: int | None, room: int, sources: Sources) -> Recap:
+def make_recap(seat: Seat, keep: int, since: int | None, room: int, sources: Sources, unfold: Unfold = "unless a model") -> Recap:
     """The newest turns of a seat, from the entry `since` on at the least, and folds over everything before them. Raises `Missing`."""
 
     def enough(chunks: _Chunks, _: int) -> bool:
@@ -378,9 +378,39 @@ def make_recap(seat: Seat, keep: int, since: int | None, room: int, sources: Sou
     cut = refs[start - 1].seq if start else chunks.horizon
     sources = replace(sources, modelled=cache(partial(own_cut, seat, seat.id, sources)))
     nodes = [node for track in (CANON, STORY) for node in _folds_until(seat.id, track, chunks, cut, sources)] if cut and room else []
-    items = fit(sorted(nodes, key=lambda node: node.first), room, sources, over_models=False)
+    items = fit(sorted(nodes, key=lambda node: node.first), room, sources, unfold)
     turns = [line.turn for line in sources.lines_of(refs[start:])]
     return Recap(seat=seat.id, items=tuple(item for item in items if item.text), turns=tuple(turns), waiting=newest - start)
+
+
+def make_stretch(seat: Seat, after: int, before: int, room: int, sources: Sources) -> Recap:
+    """Folds over what a seat heard between two entries, neither included, without reading what lies outside. Raises `Missing`."""
+    sources = replace(sources, modelled=cache(partial(own_cut, seat, seat.id, sources)))
+    state = sources.state
+    nodes: list[Node] = []
+
+    def part(refs: Sequence[Ref], channel: int) -> None:
+        within = [state.current(ref) for ref in refs if after < ref.seq < before]
+        if within:
+            nodes.append(state.shelf.put(make_leaf(within, channel=channel, location=None, closed=within[-1].seq, closer="")))
+
+    def descend(node: Node) -> None:
+        if node.last <= after or node.first >= before:
+            return
+        if after < node.first and node.last < before:
+            nodes.append(node)
+        elif node.level:
+            for child in sources.children_of(node):
+                descend(child)
+        else:
+            part(node.refs, node.channel)
+
+    for root in state.views[seat.id].roots():
+        descend(root)
+    for chunk in state.open_for(seat.id):
+        part(chunk.refs, chunk.channel)
+    items = fit(sorted(nodes, key=lambda node: node.first), room, sources, "none")
+    return Recap(seat=seat.id, items=tuple(item for item in items if item.text), turns=())
 
 
 # -- the whole ---------------------------------------------------------------------------------------------------------

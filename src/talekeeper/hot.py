@@ -172,6 +172,7 @@ class Hot:
         self.tail: list[tuple[Entry, Turn]] = []
         self._lines: OrderedDict[tuple[int, int], Line] = OrderedDict()
         self._marks: dict[tuple[int, int], Entry] = {}
+        self.gathered: dict[tuple[str, str], tuple[tuple[str, ...], Any]] = {}  # per seat and gathering, what its roots add up to
         self._texts_version = -1
         self._generation = -1
         self._numbers: dict[tuple[str, ...], int] = {}
@@ -275,6 +276,7 @@ class Hot:
         self.path = path_to(record.branches, branch.id, head)
         self._lines.clear()
         self._marks.clear()
+        self.gathered.clear()
         self.plans.clear()
         self.tail.clear()
         self._backlog.clear()

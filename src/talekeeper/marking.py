@@ -90,7 +90,11 @@ async def gather(hot: Hot, seat: str, gathering: Gathering[V]) -> V:
         return node.gathered[name]  # type: ignore[no-any-return]
 
     def look() -> V:
-        closed = [value(node) for node in hot.state.views[seat].roots()]
+        roots = hot.state.views[seat].roots()
+        keys = tuple(root.key for root in roots)
+        if hot.gathered.get((seat, name), ((),))[0] != keys:  # it changes with every closed chunk, not with every turn
+            hot.gathered[seat, name] = keys, gathering.merge([value(root) for root in roots])
+        closed = [hot.gathered[seat, name][1]] if roots else []
         return gathering.merge([*closed, *(told(chunk.turns) for chunk in hot.state.open_for(seat))])
 
     return await hot.supply(look)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from talekeeper.folds import Node, Path, Ref, extract, in_order, unpack_sentences, visible_text
 from talekeeper.model import Fold, Item, Sentence, Turn
@@ -140,10 +140,14 @@ def _is_quiet(node: Node, sources: Sources) -> bool:
 # -- folds into a room -------------------------------------------------------------------------------------------------
 
 
-def fit(nodes: Sequence[Node], room: int, sources: Sources, *, over_models: bool = True) -> list[Item]:
-    """The folds as items that fit the room together. `over_models`: turns may be shown in the place of what a model wrote, too."""
+Unfold: TypeAlias = Literal["all", "unless a model", "none"]
+"""Which folds may be shown as the turns they stand for, where there is room: all, all but those that a model wrote, none."""
+
+
+def fit(nodes: Sequence[Node], room: int, sources: Sources, unfold: Unfold = "all") -> list[Item]:
+    """The folds as items that fit the room together."""
     for hush in (True, False):
-        items = _Fitting(sources, hush, over_models).fit(nodes, room)
+        items = _Fitting(sources, hush, unfold).fit(nodes, room)
         if sum(item.tokens for item in items) <= room:
             break
     return items
@@ -155,7 +159,7 @@ class _Fitting:
 
     sources: Sources
     hush: bool
-    over_models: bool
+    unfold: Unfold
     wider: dict[str, Item] = field(default_factory=dict)
 
     def cost(self, node: Node) -> int:
@@ -166,7 +170,7 @@ class _Fitting:
         if spare < 0:
             return self._condense(nodes, room)
         fine, spare = self._refine(nodes, spare)
-        whole = any(node.level for node in fine)
+        whole = self.unfold == "none" or any(node.level for node in fine)
         return self._paragraphs(fine if whole else self._unfold(fine, spare))
 
     def _refine(self, nodes: Sequence[Node], spare: int) -> tuple[list[Node], int]:
@@ -202,7 +206,7 @@ class _Fitting:
         placed: list[tuple[int, Node | Line]] = []
         full = False
         for node in reversed(nodes):
-            if not self.over_models and self.sources.text_of(node) is not None:
+            if self.unfold == "unless a model" and self.sources.text_of(node) is not None:
                 placed.append((node.first, node))
                 continue
             cost = self.cost(node)

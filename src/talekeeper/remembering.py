@@ -13,14 +13,23 @@ from typing import TypeAlias
 
 from talekeeper import recall as ranking
 from talekeeper import rim
+<<<<<<< HEAD
 from talekeeper.context import PINNED, Plan, Wish, assemble, has_canon, make_plan, note_item, own_cut
+=======
+from talekeeper.context import PINNED, Line, Plan, Sources, Wish, as_fold, assemble, has_canon, make_plan, make_stretch, note_item, own_cut
+>>>>>>> bfe9c20 (feat: what a sentence claims, opens and closes; a stretch of a view; any function through the portal)
 from talekeeper.errors import BudgetTooSmall, Conflict, InvalidInput, UnknownFold, UnknownTurn, WrongType
 from talekeeper.folds import Missing, Node, first_key, leaves_after, rewritten_key, roots_until
 from talekeeper.hot import Hot
 from talekeeper.marking import Gathering, V, gather, read_marks, topics
+<<<<<<< HEAD
 from talekeeper.model import AUTHOR_KINDS, HEARD_KINDS, Block, Context, Fold, Item, Marked, MemoryKey, Recollection, Seat, Turn
 from talekeeper.paragraphs import Line, Sources, as_fold
 from talekeeper.ports import Position, Posting, Span
+=======
+from talekeeper.model import AUTHOR_KINDS, HEARD_KINDS, Block, Context, Fold, Item, Marked, MemoryKey, Recap, Recollection, Seat, Turn
+from talekeeper.ports import Position, Posting, Span, TokenCounter
+>>>>>>> bfe9c20 (feat: what a sentence claims, opens and closes; a stretch of a view; any function through the portal)
 from talekeeper.recipe import DEFAULT_RECIPE, Note, Recipe, mark_note
 from talekeeper.state import COMMON
 
@@ -50,6 +59,11 @@ class Remembering:
     def head(self) -> int:
         """The number of the newest entry, as far as this process has read."""
         return self._hot.state.seq
+
+    @property
+    def counter(self) -> TokenCounter:
+        """Who counts tokens."""
+        return self._hot.shared.counter
 
     def presence(self) -> Mapping[str, str | None]:
         """Where each seat that has been placed is now; None for those who left."""
@@ -259,6 +273,15 @@ class Remembering:
         await self._know(seat)
         return await gather(self._hot, rim.known_seat(seat, self._hot.state.seats), gathering)
 
+    async def stretch(self, seat: str, *, after: int = 0, before: int | None = None, budget: int = 1000) -> Recap:
+        """What the seat heard between two entries, given by number and not included, as folds in at most `budget` tokens."""
+        await self._know(seat)
+        hot = self._hot
+        end = hot.state.seq + 1 if before is None else rim.whole(before, "before")
+        rim.whole(after, "after")
+        rim.whole(budget, "budget")
+        return await hot.supply(lambda: make_stretch(hot.state.seats[seat], after, end, budget, hot.sources()))
+
     async def _know(self, seat: str | None) -> None:
         if seat is not None:
             rim.known_seat(seat, self._hot.state.seats)
@@ -353,11 +376,13 @@ class Remembering:
             at = found[0].position if found else None
         return at if at is not None and at.seq >= 1 and hot.path.has(*at) else None
 
-    async def ordinals(self, seat: str, turns: Sequence[Turn]) -> list[int]:
-        """The numbers that turns have among those which the seat heard: they tell nothing of others (I3)."""
+    async def ordinals(self, seat: str, turns: Sequence[Turn | int]) -> list[int]:
+        """The numbers that turns, themselves or by their number on the branch, have among those which the seat heard: how many it had
+        heard by then. They tell nothing of others (I3)."""
         await self._know(seat)
         state = self._hot.state
-        return await self._hot.supply(lambda: [state.ordinal(seat, turn.seq) for turn in turns])
+        numbers = [turn if isinstance(turn, int) else turn.seq for turn in turns]
+        return await self._hot.supply(lambda: [state.ordinal(seat, number) for number in numbers])
 
     async def folds(self, seat: str, *, budget: int | None = None) -> list[Fold]:
         """The folds that the seat's context stands on at that budget (by default its limit), oldest first."""

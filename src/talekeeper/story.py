@@ -18,7 +18,7 @@ from talekeeper.errors import Conflict, InvalidInput, UnknownFold, UnknownTurn
 from talekeeper.folds import Node, Ref, extract, rewritten_key
 from talekeeper.marking import marked
 from talekeeper.model import AUTHOR_KINDS, BranchInfo, Fold, Health, HealthState, Mark, Marked, Recap, Stats, Turn
-from talekeeper.paragraphs import as_fold
+from talekeeper.paragraphs import Unfold, as_fold
 from talekeeper.ports import Branch, Commit, Entry, Erase, FoldRecord, Position, Span, targets
 from talekeeper.remembering import Remembering, TurnRef
 from talekeeper.replay import Past, look_back
@@ -378,11 +378,12 @@ class Story(Telling, Remembering):
         edited = self._hot.shared.names.position(ref.revision) if ref.revision else None
         return edited or ref.position
 
-    async def recap(self, seat: str, *, keep: int | None = None, budget: int = 1000, pending: bool = False) -> Recap:
+    async def recap(self, seat: str, *, keep: int | None = None, budget: int = 1000, pending: bool = False, folded: bool = False) -> Recap:
         """The newest `keep` turns that the seat heard (by default as many as it keeps), as they are, and everything before them as folds
         in at most `budget` tokens.
 
-        `pending`: turns whose fold still waits for a model stay as they are as well."""
+        `pending`: turns whose fold still waits for a model stay as they are as well. `folded`: no turn before them is shown as it is, not
+        even where there would be room for it."""
         hot = self._hot
         rim.known_seat(seat, hot.state.seats)
         rim.whole(budget, "budget")
@@ -390,7 +391,8 @@ class Story(Telling, Remembering):
         who = hot.state.seats[seat]
         count = who.keep if keep is None else rim.whole(keep, "keep")
         since = await self._first_waiting() if pending else None
-        return await hot.supply(lambda: make_recap(who, count, since, budget, hot.sources()))
+        unfold: Unfold = "none" if folded else "unless a model"
+        return await hot.supply(lambda: make_recap(who, count, since, budget, hot.sources(), unfold))
 
     async def _first_waiting(self) -> int | None:
         """The first turn whose fold a model is about to make. One that was given up for now is not waited for."""

@@ -64,9 +64,9 @@ async def _wait(awaitable: Any) -> Any:
 
 
 class Synchronous:
-    """Stands for a keeper or a story; its methods wait for their result."""
+    """Stands for a keeper, a story or a face on one; its methods wait for their result."""
 
-    def __init__(self, portal: Portal, target: Keeper | Story | DefaultShortTermMemory) -> None:
+    def __init__(self, portal: Portal, target: Any) -> None:
         self._portal = portal
         self._target = target
 
@@ -87,6 +87,22 @@ class Synchronous:
 
     def __repr__(self) -> str:
         return f"<synchronous {self._target!r}>"
+
+
+def call(function: Any, *args: Any, **kwargs: Any) -> Any:
+    """Calls an async function of Talekeeper's, or makes one of its faces, on what this portal gave you.
+
+    `tk.sync.call(find_callbacks, story, "rogue")` waits for the result; `tk.sync.call(MemoryManager, story)` gives a manager whose
+    methods do."""
+    given = [value for value in (*args, *kwargs.values()) if isinstance(value, Synchronous)]
+    if not given:
+        raise InvalidInput("one of the arguments must be a keeper or a story that `tk.sync.open` gave you")
+    portal = given[0]._portal
+    bare = [value._target if isinstance(value, Synchronous) else value for value in args]
+    named = {name: value._target if isinstance(value, Synchronous) else value for name, value in kwargs.items()}
+    if inspect.isclass(function):
+        return Synchronous(portal, function(*bare, **named))
+    return portal.run(function(*bare, **named))
 
 
 class SynchronousOwner(Synchronous):

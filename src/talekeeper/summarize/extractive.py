@@ -364,7 +364,7 @@ def _exchange(over: dict[int, float], costs: dict[int, int], spare: dict[int, in
             room = left
 
 
-# --- the two doors ---------------------------------------------------------------------------------------------------
+# --- the three doors -------------------------------------------------------------------------------------------------
 
 
 def condense(turns: Sequence[Turn], *, limit: int, known: Collection[str] = ()) -> tuple[Sentence, ...]:
@@ -373,6 +373,11 @@ def condense(turns: Sequence[Turn], *, limit: int, known: Collection[str] = ()) 
     Never empty if a turn has text: a sentence that alone is too long is clipped. `known` are names and things that the
     story has on its books.
     """
+    return _choose(judged(turns, known), limit, fade=0.8)
+
+
+def judged(turns: Sequence[Turn], known: Collection[str] = ()) -> list[Draft]:
+    """All sentences of some turns, in order, each with its worth and with the text with which it would stand in a fold."""
     drafts: list[Draft] = []
     narrators = [is_narrator(turn) for turn in turns]
     texts = [turn.text for turn in turns]
@@ -393,7 +398,7 @@ def condense(turns: Sequence[Turn], *, limit: int, known: Collection[str] = ()) 
         if (turn := turns[draft.stretch]).kind in _MOVES or turn.voice.casefold() in listed("dice_voice"):
             _put_behind(draft, turn)
     tell(drafts, turns, narrators)
-    return _choose(drafts, limit, fade=0.8)
+    return drafts
 
 
 def merge(sentences: Sequence[Sentence], *, limit: int, known: Collection[str] = ()) -> tuple[Sentence, ...]:

@@ -124,6 +124,33 @@ def normalise(piece: str) -> str:
     return _CYRILLIC_ENDING.sub("", norm) if len(norm) > 3 and _CYRILLIC.match(norm) else norm
 
 
+@cache
+def _group(group: str, lang: str) -> tuple[frozenset[str], tuple[str, ...], tuple[str, ...]]:
+    """Whole words as they are compared, beginnings of words, and phrases of a group in a language."""
+    words = [word for name, tongue, words in _lines() if name == group and tongue == lang for word in words]
+    whole = frozenset(form for word in words if word[-1] != "*" and "_" not in word for form in (word, normalise(word)))
+    return whole, tuple(word[:-1] for word in words if word[-1] == "*"), tuple(word.replace("_", " ") for word in words if "_" in word)
+
+
+def words_of(group: str, lang: str) -> frozenset[str]:
+    """The whole words of a group in a language."""
+    return _group(group, lang)[0]
+
+
+def belongs(norm: str, group: str, lang: str) -> bool:
+    """Whether a word, as it is compared, is in a group of its language."""
+    whole, begin, _ = _group(group, lang)
+    return norm in whole or norm.startswith(begin)
+
+
+def holds(text: str, words: Sequence[Word], group: str, lang: str) -> bool:
+    """Whether a text that was read has a word or a phrase of a group; in Chinese and Japanese, anywhere."""
+    whole, _, phrases = _group(group, lang)
+    if is_cjk(lang):
+        return any(word in text for word in whole)
+    return any(belongs(word.norm, group, lang) for word in words) or any(phrase in text.lower() for phrase in phrases)
+
+
 def _groups_of(word: str, lang: str) -> int:
     whole, begin = _lexicon(lang)
     marks = whole.get(word, 0)
