@@ -13,23 +13,14 @@ from typing import TypeAlias
 
 from talekeeper import recall as ranking
 from talekeeper import rim
-<<<<<<< HEAD
-from talekeeper.context import PINNED, Plan, Wish, assemble, has_canon, make_plan, note_item, own_cut
-=======
-from talekeeper.context import PINNED, Line, Plan, Sources, Wish, as_fold, assemble, has_canon, make_plan, make_stretch, note_item, own_cut
->>>>>>> bfe9c20 (feat: what a sentence claims, opens and closes; a stretch of a view; any function through the portal)
+from talekeeper.context import PINNED, Plan, Wish, assemble, has_canon, make_plan, make_stretch, note_item, own_cut
 from talekeeper.errors import BudgetTooSmall, Conflict, InvalidInput, UnknownFold, UnknownTurn, WrongType
 from talekeeper.folds import Missing, Node, first_key, leaves_after, rewritten_key, roots_until
 from talekeeper.hot import Hot
 from talekeeper.marking import Gathering, V, gather, read_marks, topics
-<<<<<<< HEAD
-from talekeeper.model import AUTHOR_KINDS, HEARD_KINDS, Block, Context, Fold, Item, Marked, MemoryKey, Recollection, Seat, Turn
-from talekeeper.paragraphs import Line, Sources, as_fold
-from talekeeper.ports import Position, Posting, Span
-=======
 from talekeeper.model import AUTHOR_KINDS, HEARD_KINDS, Block, Context, Fold, Item, Marked, MemoryKey, Recap, Recollection, Seat, Turn
+from talekeeper.paragraphs import Line, Sources, as_fold
 from talekeeper.ports import Position, Posting, Span, TokenCounter
->>>>>>> bfe9c20 (feat: what a sentence claims, opens and closes; a stretch of a view; any function through the portal)
 from talekeeper.recipe import DEFAULT_RECIPE, Note, Recipe, mark_note
 from talekeeper.state import COMMON
 

@@ -14,7 +14,7 @@ from talekeeper import rim
 from talekeeper.errors import InvalidInput, WrongType
 from talekeeper.model import Context, Mark, Marked, Turn
 from talekeeper.recipe import DEFAULT_RECIPE, Note, Recipe
-from talekeeper.remembering import TurnRef
+from talekeeper.remembering import Remembering, TurnRef
 from talekeeper.story import Story
 
 MomentType = Literal[
@@ -158,7 +158,7 @@ async def pin_moment(story: Story, moment: AdventureMoment, pinned: bool = True)
     return _moment(await story.mark(TOPIC, old.data, of=old.sources, heard_by=old.audience, rank=rank, keep=keep, drops=[old.id]))
 
 
-async def adventure_moments(story: Story, seat: str | None, *, limit: int = MAX_ADVENTURE_MOMENTS) -> list[AdventureMoment]:
+async def adventure_moments(story: Remembering, seat: str | None, *, limit: int = MAX_ADVENTURE_MOMENTS) -> list[AdventureMoment]:
     """The moments that the seat may know (None: all), the most significant ones, in order of time."""
     return keep_moments([_moment(mark) for mark in await story.marks(seat, TOPIC)], limit)
 

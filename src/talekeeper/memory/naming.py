@@ -1,4 +1,4 @@
-"""Whether a text speaks of someone: whole words, by any of their names. "Elena" is Elena Swift; "Al" is not in "wall"."""
+"""Who is meant by a name: whole words, by any of their names. "Elena" is Elena Swift; "Al" is not in "wall"."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 from talekeeper.model import Seat
+from talekeeper.summarize.words import listed, normalise
 
 _TITLES = frozenset(
     re.findall(
         r"\w+",
         "the a an of and der die das von zu le la les de du des el los las del y captain sir lady lord master mistress king queen "
         "prince princess duke duchess count countess baron baroness brother sister father mother old young uncle aunt doctor dr "
-        "mr mrs ms miss saint st herr frau monsieur madame señor señora don doña ",
+        "mr mrs ms miss madam madame saint st herr frau monsieur señor señora don doña ",
     )
 )
 _SPACELESS = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
@@ -44,3 +45,47 @@ def _pattern(names: tuple[str, ...]) -> re.Pattern[str]:
 def _form(name: str) -> str:
     escaped = r"\s+".join(re.escape(word) for word in name.split())
     return escaped if _SPACELESS.search(name) else rf"(?<!\w){escaped}(?!\w)"
+
+
+@lru_cache(maxsize=4096)
+def key_of(name: str) -> str:
+    """The words that tell a name from others, for comparing: "hob grist" of "Sergeant Hob Grist". A name of titles alone keeps them."""
+    if _SPACELESS.search(name):
+        return name.strip()
+    norms = [norm for piece in name.split() if (norm := normalise(piece))]
+    return " ".join([norm for norm in norms if not _is_title(norm)] or norms)
+
+
+def _is_title(norm: str) -> bool:
+    return norm in _TITLES or norm in listed("person")
+
+
+class Cast:
+    """Which seat is meant by a key: by one of its names, else by a part of one, or by more than one, that is no other seat's."""
+
+    def __init__(self, seats: Iterable[Seat]) -> None:
+        self._names = [
+            (seat.id, frozenset(key.split())) for seat in seats for name in (seat.label, seat.id, *seat.aliases) if (key := key_of(name))
+        ]
+        self._known: dict[str, str | None] = {}
+
+    def seat(self, key: str) -> str | None:
+        """The id of the seat, if it is plain."""
+        if key not in self._known:
+            if len(self._known) > 4096:
+                self._known.clear()
+            self._known[key] = self._look(frozenset(key.split()))
+        return self._known[key]
+
+    def _look(self, words: frozenset[str]) -> str | None:
+        for fits in (frozenset.__eq__, frozenset.__lt__, frozenset.__gt__):
+            found = {seat for seat, name in self._names if fits(words, name)}
+            if found:
+                return found.pop() if len(found) == 1 else None
+        return None
+
+
+@lru_cache(maxsize=64)
+def cast_of(seats: tuple[Seat, ...]) -> Cast:
+    """The cast of a story."""
+    return Cast(seats)

@@ -1,0 +1,323 @@
+"""Loose ends: people, places, things, promises and threats that came up earlier and are worth bringing back.
+
+They are read off the story by a gathering, so that finding them costs what is new and not the whole log, and each seat has its own:
+who did not hear of something is not reminded of it, and its counts are in the listener's own turns (I3). The game may add some, and
+may say that one is over (`add`, `resolve`: marks of the log). What was not mentioned for twenty turns is dormant; what was kept, given
+away, defeated or buried is resolved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
+
+from talekeeper import rim
+from talekeeper.errors import InvalidInput
+from talekeeper.memory.moments import TOPIC as MOMENTS
+from talekeeper.memory.naming import Cast, cast_of, key_of
+from talekeeper.model import Seat, Turn
+from talekeeper.recipe import Note
+from talekeeper.remembering import Remembering, TurnRef
+from talekeeper.story import Story
+from talekeeper.summarize.extractive import judged
+from talekeeper.summarize.speech import PLAIN, Draft, clip
+from talekeeper.summarize.threads import ITEMS, ends, item_key, met, settles, telling_words, vow
+
+CallbackKind = Literal["person", "place", "item", "promise", "threat"]
+Status = Literal["active", "dormant", "resolved"]
+KINDS: tuple[str, ...] = get_args(CallbackKind)
+DORMANT_AFTER = 20
+"""Turns without a mention after which something is dormant."""
+TOPIC = "callback"
+RESOLVED = "callback:resolved"
+_BASE: Mapping[str, float] = {"promise": 1.0, "threat": 0.9, "item": 0.7, "person": 0.6, "place": 0.45}
+_SILENCE = 0.6
+"""What something is worth that was mentioned just now, beside what it is worth after a long silence."""
+_KEEP = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Callback:
+    """A loose end. `turn` and `last_turn`: when it first and last came up, in the listener's own count. `mentions`: in how many turns.
+    `text`: the words with which it was introduced. `score`: from 0 to 1, how much it is worth bringing back."""
+
+    name: str
+    kind: CallbackKind
+    turn: int
+    last_turn: int
+    mentions: int
+    score: float
+    status: Status
+    text: str = ""
+    sources: tuple[str, ...] = ()
+
+    @property
+    def line(self) -> str:
+        """How it is shown: `Captain Nan (turn 89, last 104): This is Captain Nan, queen of the Rookery.`"""
+        when = f"turn {self.turn}" if self.last_turn == self.turn else f"turn {self.turn}, last {self.last_turn}"
+        if self.kind in ("promise", "threat"):
+            return f"{self.kind.capitalize()} ({when}): {self.text}"
+        return f"{self.name} ({when}): {self.text}" if self.text else f"{self.name} ({when})"
+
+
+# -- on a story ----------------------------------------------------------------------------------------------------------
+
+
+async def add(story: Story, name: str, kind: CallbackKind, *, of: TurnRef, text: str = "", weight: float = 10.0) -> None:
+    """Notes a loose end of the turn `of`, for those who heard it: what the game knows need not be found."""
+    if kind not in KINDS:
+        raise InvalidInput(f"a callback's kind must be one of {', '.join(KINDS)}, not {kind!r}")
+    data = {"name": rim.name(name, "name"), "kind": kind, "text": text or name, "weight": weight}
+    await story.mark(TOPIC, data, of=[of], rank=weight, keep=_KEEP)
+
+
+async def resolve(story: Story, name: str, *, of: TurnRef) -> None:
+    """Notes that a loose end was tied up in the turn `of`; those who heard it know. `name`: as `find_callbacks` gives it."""
+    await story.mark(RESOLVED, {"name": rim.name(name, "name")}, of=[of], keep=_KEEP)
+
+
+async def find_callbacks(story: Remembering, seat: str, *, limit: int = 5, resolved: bool = False) -> list[Callback]:
+    """What is worth bringing back for the seat, the best first. `resolved`: what is over as well, behind the rest."""
+    rim.whole(limit, "limit")
+    value = READER.merge([await story.gather(seat, READER), await _noted(story, seat)])
+    rows = _united([Thread(*row) for row in value["threads"]], {one.id: one for one in story.seats}, cast_of(story.seats))
+    over = [(mark.seq, key_of(mark.data["name"])) for mark in await story.marks(seat, RESOLVED)]
+    rows = [row._replace(end=row.last) if any(seq >= row.seq and key == key_of(row.name) for seq, key in over) else row for row in rows]
+    rows = [row for row in rows if resolved or not row.is_over]
+    if len(rows) > limit:  # those alone that may be among the best, however long ago they came up
+        least = sorted((_SILENCE * row.worth for row in rows), reverse=True)[max(0, limit - 1)]
+        rows = [row for row in rows if row.worth >= least]
+    *numbers, now = await story.ordinals(seat, [seq for row in rows for seq in (row.seq, row.last)] + [story.head])
+    found = [_callback(row, numbers[2 * at], numbers[2 * at + 1], now) for at, row in enumerate(rows)]
+    return sorted(found, key=lambda callback: (-callback.score, callback.turn, callback.name))[:limit]
+
+
+def callback_notes(callbacks: Iterable[Callback]) -> list[Note]:
+    """Loose ends as entries of the part `callbacks` of a context."""
+    return [Note(callback.line, callback.sources, callback.score) for callback in callbacks]
+
+
+async def _noted(story: Remembering, seat: str) -> Value:
+    """What the game said, and what its moments say: these are read like the story, but are no further mentions."""
+    moments = [mark for mark in await story.marks(seat, MOMENTS) if mark.sources]
+    told = READER.read([Turn(mark.sources[-1], mark.seq, "event", "", "", mark.data["summary"], mark.audience) for mark in moments])
+    rows: list[Sequence[Any]] = [list(Thread(*row)._replace(mentions=0)) for row in told["threads"]]
+    for mark in await story.marks(seat, TOPIC):
+        data = mark.data
+        is_met = data["kind"] in _MET
+        key, votes = (key_of(data["name"]), {data["kind"]: 99}) if is_met else (mark.sources[0], {})
+        names = {data["name"]: 99}
+        rows.append([*Thread(data["kind"], key, names, mark.seq, mark.sources[0], mark.seq, 1, data["weight"], data["text"], votes)])
+    done: list[Sequence[Any]] = [
+        ["settled", "", mark.seq, _words(mark.data["summary"])] for mark in moments if mark.data["type"] in _SUCCESS
+    ]
+    return {"threads": rows, "ends": [*told["ends"], *done]}
+
+
+def _words(text: str) -> list[str]:
+    turn = Turn("", 0, "event", "", "", text, ())
+    return sorted({word for draft in judged([turn]) for word in telling_words(draft)})
+
+
+def _callback(row: Thread, turn: int, last: int, now: int) -> Callback:
+    silent = now - last
+    score = row.worth * (_SILENCE + (1 - _SILENCE) * min(1.0, silent / DORMANT_AFTER))
+    status = "resolved" if row.is_over else "dormant" if silent >= DORMANT_AFTER else "active"
+    return Callback(
+        name=row.name, kind=row.kind, turn=turn, last_turn=last, mentions=max(1, row.mentions), score=round(score, 3), status=status,  # type: ignore[arg-type]
+        text=row.text, sources=(row.turn,),
+    )  # fmt: skip
+
+
+# -- threads: what is gathered ---------------------------------------------------------------------------------------------
+
+Value: TypeAlias = "dict[str, list[Sequence[Any]]]"
+"""`threads`: what was opened. `ends`: what may close it, each how, of whom or what, at which entry, in what words."""
+_MET = frozenset({"person", "place", "item"})
+_SUCCESS = frozenset({"achievement", "combat_victory"})
+_MOST = {"met": 64, "vow": 32, "end": 48}
+_TELLING = 5.0
+
+
+class Thread(NamedTuple):
+    """Something that was opened. `key`: what it is the same by. `names` and `votes`: how it was called, and what it seemed to be, how
+    often. `who` and `words`: of a promise or a threat, by whom and about what. `end`: the entry that closed it, or 0."""
+
+    kind: str
+    key: str
+    names: Mapping[str, int]
+    seq: int
+    turn: str
+    last: int
+    mentions: int
+    weight: float
+    text: str
+    votes: Mapping[str, int] = {}
+    who: str = ""
+    words: Sequence[str] = ()
+    end: int = 0
+
+    @property
+    def name(self) -> str:
+        return max(self.names, key=lambda name: (self.names[name], len(name), name))
+
+    @property
+    def worth(self) -> float:
+        """From 0 to 1, what it is worth after a long silence."""
+        worth = _BASE[self.kind] * (0.55 + 0.3 * min(1.0, max(0.0, self.weight) / 10) + 0.15 * min(1.0, self.mentions / 6))
+        return worth * (0.1 if self.is_over else 1.0)
+
+    @property
+    def is_met(self) -> bool:
+        return self.kind in _MET
+
+    @property
+    def word(self) -> str:
+        """A word that whatever closes it must name."""
+        return (self.key if self.is_met else self.who).partition(" ")[0]
+
+    @property
+    def is_over(self) -> bool:
+        """A thing that is mentioned after it was given away is still in play."""
+        return bool(self.end) and (self.kind != "item" or self.end >= self.last)
+
+    def joined(self, other: Thread) -> Thread:
+        """Both as one: it began with the earlier."""
+        first, then = (self, other) if (self.seq, self.turn) <= (other.seq, other.turn) else (other, self)
+        votes = _added(first.votes, then.votes)
+        return first._replace(
+            kind=max(votes, key=lambda kind: (votes[kind], kind)) if votes else first.kind,
+            names=dict(list(_added(first.names, then.names).items())[:4]), text=first.text or then.text, votes=votes,
+            last=max(first.last, then.last), mentions=first.mentions + then.mentions, weight=max(first.weight, then.weight),
+            end=max(first.end, then.end),
+        )  # fmt: skip
+
+
+def _added(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
+    total = {name: one.get(name, 0) + other.get(name, 0) for name in {**one, **other}}
+    return dict(sorted(total.items(), key=lambda row: (-row[1], row[0])))
+
+
+class ThreadsRead:
+    """Reads loose ends off turns. A `Gathering`."""
+
+    name = "threads.1"
+
+    def read(self, turns: Sequence[Turn]) -> Value:
+        """What some turns open and close."""
+        return _read(tuple(turns))
+
+    def merge(self, parts: Sequence[Value]) -> Value:
+        """All of them together, each as one, with what closed them; what matters least gives way first."""
+        threads = [Thread(*row) for part in parts for row in part["threads"]]
+        return _closed(threads, [end for part in parts for end in part["ends"]])
+
+
+@lru_cache(maxsize=64)
+def _read(turns: tuple[Turn, ...]) -> Value:
+    """What is still open is read again and again, and by several seats."""
+    threads: list[Thread] = []
+    closing: list[Sequence[Any]] = []
+    kept: dict[int, list[str]] = {}
+    drafts = judged(turns)
+    for draft in drafts:
+        turn = turns[draft.stretch]
+        if draft.rank == PLAIN and turn.kind != "session":
+            threads += _opened(draft, turn)
+            closing += [[end.how, _key(end.name, end.how == "spent"), turn.seq, []] for end in ends(draft)]
+        if settles(draft):
+            kept[draft.stretch] = [word for one in drafts if one.stretch == draft.stretch for word in telling_words(one)]
+    closing += [["settled", key_of(turns[at].voice), turns[at].seq, sorted(set(words))] for at, words in kept.items()]
+    return _closed(_once(threads), closing)
+
+
+def _closed(threads: Iterable[Thread], closing: list[Sequence[Any]]) -> Value:
+    together: dict[tuple[bool, str, str], Thread] = {}
+    for thread in threads:
+        same = (thread.is_met, "" if thread.is_met else thread.kind, thread.key)
+        together[same] = together[same].joined(thread) if same in together else thread
+    closing = [list(end) for end in sorted(closing, key=lambda end: (-end[2], end[0], end[1]))[: _MOST["end"]]]
+    by_word: dict[str, list[Sequence[Any]]] = {"": [end for end in closing if end[0] == "settled"]}
+    for end in closing:
+        for word in end[1].split():
+            by_word.setdefault(word, []).append(end)
+    rows = [_ended(thread, [*by_word.get(thread.word, ()), *(() if thread.is_met else by_word[""])]) for thread in together.values()]
+    rows.sort(key=lambda row: (-(row.weight + row.mentions), -row.seq, row.key))
+    met_rows, vows = [row for row in rows if row.is_met][: _MOST["met"]], [row for row in rows if not row.is_met][: _MOST["vow"]]
+    return {"threads": [list(row) for row in (*met_rows, *vows)], "ends": closing}
+
+
+READER = ThreadsRead()
+
+
+def _opened(draft: Draft, turn: Turn) -> list[Thread]:
+    moved = turn.kind in ("enter", "leave")
+    text = "" if moved and len(draft.reading.words) < 6 else clip(draft.text, 40)
+    at = (turn.seq, turn.id, turn.seq, 1, 0.0 if moved else round(draft.worth, 2))
+    found = [Thread(kind, _key(name, kind == ITEMS), {name: 1}, *at, text, {kind: 1}) for name, kind in met(draft, turn)]
+    made = vow(draft, turn)
+    if made is not None:
+        found.append(Thread(made.kind, turn.id, {clip(made.text, 24): 1}, *at, made.text, {}, key_of(made.who), list(made.words)))
+    return found
+
+
+def _key(name: str, is_item: bool) -> str:
+    return item_key(name) if is_item and name.islower() else key_of(name)
+
+
+def _once(threads: Iterable[Thread]) -> list[Thread]:
+    """One of each turn: to be named twice in a turn is one mention."""
+    kept: dict[tuple[bool, str, str], Thread] = {}
+    for thread in threads:
+        same = (thread.is_met, thread.key, thread.turn)
+        kept[same] = kept[same].joined(thread)._replace(mentions=1) if same in kept else thread
+    return list(kept.values())
+
+
+def _ended(thread: Thread, closing: Iterable[Sequence[Any]]) -> Thread:
+    """The thread with what closed it, if anything did."""
+    for how, key, seq, words in closing:
+        if seq > max(thread.end, thread.seq - (how == "dead")) and _closes(thread, how, key, words):
+            thread = thread._replace(end=seq)
+    return thread
+
+
+def _closes(thread: Thread, how: str, key: str, words: Sequence[str]) -> bool:
+    """A word is kept by the one who gave it, in much the same words. Who dies is meant by the name, or by less of it."""
+    if how == "settled":
+        common = {*words} & {*thread.words}
+        told = key == thread.who or {*thread.who.split()} <= {*words}
+        return thread.kind == "promise" and told and len(common) >= 2 and len(common) * 3 >= len(thread.words)
+    if how == "spent":
+        return thread.kind == "item" and key == thread.key
+    mine = thread.key if thread.is_met else thread.who
+    same = mine != "" and {*mine.split()} <= {*key.split()}
+    return same and (how == "dead" or thread.kind == "threat") and thread.kind in ("person", "promise", "threat")
+
+
+# -- who is who ------------------------------------------------------------------------------------------------------------
+
+
+def _united(rows: Sequence[Thread], seats: Mapping[str, Seat], cast: Cast) -> list[Thread]:
+    """Those that are the same by different names as one, without the players, and without what was only mentioned in passing."""
+    people = [row for row in rows if row.is_met and row.kind != "item"]
+    together: dict[str, Thread] = {}
+    for row in rows:
+        seat = cast.seat(row.key) if row.is_met else None
+        if seat is not None and seats[seat].role != "npc":
+            continue
+        same = f"seat {seat}" if seat is not None else _longest(row, people) if row in people else f"{row.kind} {row.key}"
+        label = {seats[seat].label: 1 << 20} if seat is not None else {}
+        row = row._replace(names={**row.names, **label})
+        together[same] = together[same].joined(row) if same in together else row
+    return [row for row in together.values() if row.kind and (not row.is_met or row.mentions > 1 or row.weight >= _TELLING)]
+
+
+def _longest(row: Thread, people: Sequence[Thread]) -> str:
+    """The one longer name that this one is a part of, if there is one and no other."""
+    words = set(row.key.split())
+    longer = {other.key for other in people if words < set(other.key.split())}
+    top = {key for key in longer if not any(set(key.split()) < set(other.split()) for other in longer)}
+    return top.pop() if len(top) == 1 else row.key

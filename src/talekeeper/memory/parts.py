@@ -1,0 +1,71 @@
+"""All that a seat knows, in one context: the story's own, with facts, loose ends and, for a DM, what the others know.
+
+Each contributor gives notes for parts of the recipe. Another kind of memory joins by being one more contributor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TypeAlias
+
+from talekeeper import rim
+from talekeeper.memory.callbacks import callback_notes, find_callbacks
+from talekeeper.memory.facts import character_facts, fact_notes
+from talekeeper.model import Context, Seat
+from talekeeper.recipe import DEFAULT_RECIPE, Note, Recipe
+from talekeeper.rendering import line
+from talekeeper.story import Story
+
+Notes: TypeAlias = Mapping[str, Sequence[Note]]
+Contributor: TypeAlias = Callable[[Story, Seat], Awaitable[Notes]]
+"""Gives notes for a seat, by the parts of the recipe that they belong to."""
+
+OWN_FACTS, FACTS_OF_EACH, NEWEST_OF_EACH = 12, 2, 3
+
+
+async def facts(story: Story, seat: Seat) -> Notes:
+    """A character's own facts; for a DM, the first few of every player character."""
+    if seat.role != "dm":
+        return {"facts": fact_notes(await character_facts(story, seat.id), most=OWN_FACTS)}
+    players = [other.id for other in story.seats if other.role == "pc"]
+    found = [fact_notes(await character_facts(story, seat.id, player), most=FACTS_OF_EACH) for player in players]
+    return {"facts": [note for notes in found for note in notes]}
+
+
+async def loose_ends(story: Story, seat: Seat) -> Notes:
+    """What is worth bringing back."""
+    return {"callbacks": callback_notes(await find_callbacks(story, seat.id))}
+
+
+async def knowledge(story: Story, seat: Seat) -> Notes:
+    """For a DM, the newest that each of the others heard."""
+    if seat.role != "dm":
+        return {}
+    notes = []
+    for other in (other for other in story.seats if other.role != "dm"):
+        turns = [turn for turn in (await story.recap(other.id, keep=NEWEST_OF_EACH, budget=0)).turns if turn.text]
+        if turns:
+            told = "; ".join(" ".join(line(turn).split()) for turn in turns)
+            notes.append(Note(f"{other.label} knows: {told}", tuple(turn.id for turn in turns)))
+    return {"knowledge": notes}
+
+
+CONTRIBUTORS: tuple[Contributor, ...] = (facts, loose_ends, knowledge)
+
+
+async def remember(
+    story: Story, seat: str, *, budget: int | None = None, query: str | None = None, recipe: Recipe = DEFAULT_RECIPE,
+    extras: Notes | None = None, contributors: Sequence[Contributor] = CONTRIBUTORS,
+) -> Context:  # fmt: skip
+    """`Story.context` with everything that the contributors know for the seat. `extras` are yours, in the place of theirs.
+
+    What a recipe has no part for is not asked for to be shown."""
+    known = {one.id: one for one in story.seats}
+    rim.known_seat(seat, known)
+    parts = {part.name for part in recipe.volatile}
+    notes: dict[str, Sequence[Note]] = {}
+    for contributor in contributors:
+        for part, rows in (await contributor(story, known[seat])).items():
+            if part in parts and rows:
+                notes[part] = [*notes.get(part, ()), *rows]
+    return await story.context(seat, budget=budget, query=query, recipe=recipe, extras={**notes, **(extras or {})})

@@ -1,0 +1,172 @@
+"""Sessions: what happened in each of them, and what to say when the story is taken up again. A face on a story.
+
+A campaign is one story, and a session is what lies between two of its markers (`begin_session`). What happened in one is told by the
+folds that lie in it; nothing outside is read, and the log is not read at all. Everything is told to one seat, from what that seat
+heard: its own facts, its own loose ends, the moments it knows of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from talekeeper import rim
+from talekeeper.budget import choose
+from talekeeper.context import note_item
+from talekeeper.errors import InvalidInput
+from talekeeper.memory.callbacks import callback_notes, find_callbacks
+from talekeeper.memory.facts import character_facts, fact_notes
+from talekeeper.memory.moments import AdventureMoment, adventure_moments
+from talekeeper.model import Block, Context, Item, LeftOut, Turn
+from talekeeper.recipe import Note
+from talekeeper.remembering import Remembering
+from talekeeper.rendering import line
+
+LAST_TURNS = 3
+LOOSE_ENDS = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """A session as the seat knows it. `turn`: the number of its first turn in the seat's own count. `after` and `before`: the entries
+    between which it lies; `before` is None while it lasts."""
+
+    number: int
+    title: str
+    turn: int
+    after: int
+    before: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionSummary:
+    """What happened in a session, for one seat: folds as one text, and the moments that the seat knows of."""
+
+    number: int
+    title: str
+    text: str
+    tokens: int
+    sources: tuple[str, ...] = ()
+    moments: tuple[AdventureMoment, ...] = ()
+
+
+class SessionsRead:
+    """Finds where sessions begin. A `Gathering`."""
+
+    name = "sessions.1"
+
+    def read(self, turns: Sequence[Turn]) -> list[list[object]]:
+        """The markers among some turns."""
+        return [[turn.seq, turn.text] for turn in turns if turn.kind == "session"]
+
+    def merge(self, parts: Sequence[list[list[object]]]) -> list[list[object]]:
+        """All of them in order, the newest thousand."""
+        return sorted([list(row) for part in parts for row in part], key=lambda row: str(row[0]).zfill(12))[-1000:]
+
+
+READER = SessionsRead()
+
+
+async def list_sessions(story: Remembering, seat: str) -> list[Session]:
+    """The sessions that the seat heard begin, from number 1 on; 0 is what came before the first, if anything did."""
+    marks = [(int(str(seq)), str(title)) for seq, title in await story.gather(seat, READER)]
+    starts = [(0, "")] * (not marks or marks[0][0] > 1) + marks
+    numbers = await story.ordinals(seat, [seq for seq, _ in starts])
+    first = 0 if starts[0][1] == "" and starts[0][0] == 0 else 1
+    ends = [seq for seq, _ in starts[1:]]
+    return [
+        Session(number=first + at, title=title, turn=max(1, numbers[at]), after=seq, before=ends[at] if at < len(ends) else None)
+        for at, (seq, title) in enumerate(starts)
+    ]
+
+
+async def session_summary(story: Remembering, seat: str, number: int, *, budget: int = 500) -> SessionSummary:
+    """What happened in that session, as the seat knows it, in at most `budget` tokens."""
+    known = {session.number: session for session in await list_sessions(story, seat)}
+    if number not in known:
+        raise InvalidInput(f"the seat {seat!r} knows of no session {number!r}; it knows of: {', '.join(map(str, known))}")
+    session = known[number]
+    told = await story.stretch(seat, after=session.after, before=session.before, budget=rim.whole(budget, "budget"))
+    ends = (await story.ordinals(seat, [session.before]))[0] if session.before is not None else None
+    moments = [one for one in await adventure_moments(story, seat) if session.turn <= one.turn and (ends is None or one.turn < ends)]
+    sources = tuple(dict.fromkeys(source for item in told.items for source in item.sources))
+    return SessionSummary(
+        number=number, title=session.title, text=told.text.rstrip("\n"), tokens=told.tokens, sources=sources, moments=tuple(moments)
+    )
+
+
+async def recap(story: Remembering, seat: str, *, budget: int = 800) -> Context:
+    """What to tell the seat when the story is taken up again: what happened before, the session before this one, who it is, what
+    is still open, what mattered most, and the last scene."""
+    rim.whole(budget, "budget")
+    known = await list_sessions(story, seat)
+    last = known[-2] if len(known) > 1 else known[-1]
+    moments = await adventure_moments(story, seat)
+    scene = await story.turns(seat=seat, before=last.before, after=last.after, newest=True, limit=LAST_TURNS)
+    notes: list[tuple[str, str, float, Sequence[Note]]] = [
+        ("facts", "## Who You Are\n", 0.15, fact_notes(await character_facts(story, seat))),
+        ("callbacks", "## Loose Ends\n", 0.2, callback_notes(await find_callbacks(story, seat, limit=LOOSE_ENDS))),
+        ("moments", "## What Mattered\n", 0.15, [Note(one.line[2:], one.sources, one.significance) for one in moments]),
+    ]
+    page = _Page(story, seat, budget)
+    page.lines("recent", "## The Last Scene\n", 0.3, [_item(story, turn) for turn in scene])
+    for name, heading, share, rows in notes:
+        page.notes(name, heading, share, rows)
+    await page.folds("session", f"## Last Time{f': {last.title}' if last.title else ''}\n", 0.6, last.after, last.before)
+    if last.after:
+        await page.folds("story", "## Before That\n", 1.0, 0, last.after)
+    return page.context(("story", "session", "facts", "moments", "callbacks", "recent"))
+
+
+def _item(story: Remembering, turn: Turn) -> Item:
+    text = line(turn)
+    return Item(text=text, tokens=story.counter.count(text), kind="turn", sources=(turn.id,))
+
+
+class _Page:
+    """A context that is filled part by part: each takes its share of what is left of the budget."""
+
+    def __init__(self, story: Remembering, seat: str, budget: int) -> None:
+        self._story = story
+        self._seat = seat
+        self._budget = self._left = budget
+        self._count = story.counter.count
+        self._blocks: dict[str, Block] = {}
+        self._left_out: list[LeftOut] = []
+
+    def lines(self, name: str, heading: str, share: float, items: Sequence[Item], ranks: Sequence[float] = ()) -> None:
+        """Items, the highest in rank first (the newest, where there are no ranks), in their order."""
+        room = int(self._left * share) - self._count(heading)
+        taken, dropped = choose(items, ranks or range(len(items)), room)
+        self._put(name, heading, taken)
+        for item in dropped:
+            self._left_out.append(
+                LeftOut(block=name, reason="no room", turn_count=len(item.sources), tokens=item.tokens, sources=item.sources)
+            )
+
+    def notes(self, name: str, heading: str, share: float, notes: Sequence[Note]) -> None:
+        """Notes, by their rank."""
+        self.lines(name, heading, share, [note_item(note, self._count) for note in notes], [note.rank for note in notes])
+
+    async def folds(self, name: str, heading: str, share: float, after: int, before: int | None) -> None:
+        """What the seat heard between two entries."""
+        room = max(0, int(self._left * share) - self._count(heading))
+        self._put(name, heading, (await self._story.stretch(self._seat, after=after, before=before, budget=room)).items)
+
+    def _put(self, name: str, heading: str, items: Sequence[Item]) -> None:
+        if items:
+            tokens = self._count(heading) + sum(item.tokens for item in items)
+            self._blocks[name] = Block(name=name, heading=heading, items=tuple(items), tokens=tokens, stable=False)
+            self._left -= tokens
+
+    def context(self, order: Sequence[str]) -> Context:
+        """All of it; parts go where counts do not add up."""
+        blocks = [self._blocks[name] for name in order if name in self._blocks]
+        while blocks and self._count("".join(block.text for block in blocks)) > self._budget:
+            gone = blocks.pop(0)
+            self._left_out.append(LeftOut(block=gone.name, reason="no room", turn_count=len(gone.sources), tokens=gone.tokens))
+        text = "".join(block.text for block in blocks)
+        return Context(
+            seat=self._seat, budget=self._budget, text=text, tokens=self._count(text) if text else 0, stable_tokens=0,
+            counter=self._story.counter.id, blocks=tuple(blocks), left_out=tuple(self._left_out),
+        )  # fmt: skip
