@@ -16,10 +16,12 @@ Folds before the cut become paragraphs that fit their room (see `paragraphs`), s
 from __future__ import annotations
 
 import heapq
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from itertools import accumulate
+from operator import attrgetter
 from typing import NamedTuple
 
 from talekeeper.budget import choose, clip_item
@@ -197,7 +199,10 @@ def _leading_notes(refs: Sequence[Ref], notes: set[int]) -> int:
     return len(refs)
 
 
-@dataclass(frozen=True, slots=True)
+_seq = attrgetter("seq")
+
+
+@dataclass(slots=True)
 class _Part:
     """A chunk near the view's end; `closed` is None while it is open."""
 
@@ -213,11 +218,14 @@ class _Chunks:
 
     parts: list[_Part] = field(default_factory=list)
     horizon: int = 0
+    _ordered: tuple[tuple[int, int], list[Ref]] | None = None
 
     def refs(self) -> list[Ref]:
         """Everything behind the horizon, in order."""
-        refs = [ref for part in self.parts for ref in part.refs if ref.seq > self.horizon]
-        return sorted(refs, key=lambda ref: ref.seq)
+        if self._ordered is None or self._ordered[0] != (len(self.parts), self.horizon):
+            refs = [ref for part in self.parts for ref in part.refs if ref.seq > self.horizon]
+            self._ordered = (len(self.parts), self.horizon), sorted(refs, key=_seq)
+        return self._ordered[1]
 
     def ends(self, at: int) -> set[int]:
         """The last turns of chunks that were closed by then."""
@@ -255,8 +263,8 @@ def _chunks_until(view: str, enough: Callable[[_Chunks, int], bool], sources: So
 
 def _reaches_back(refs: Sequence[Ref], heard: int, step: Step, keep: int) -> bool:
     """Whether the turns hold the cut: more tokens than stay raw, and the newest few of the moment it was decided."""
-    after = list(accumulate(ref.tokens for ref in reversed(refs)))
-    since = sum(tokens < heard - max(step.since, step.full) for tokens in after)
+    after = list(accumulate([ref.tokens for ref in reversed(refs)]))
+    since = bisect_left(after, heard - max(step.since, step.full))
     return bool(after) and after[-1] > heard - step.behind and len(refs) > since + keep + 1
 
 
@@ -266,7 +274,7 @@ def _by_closing(roots: Sequence[Node], track: int, sources: Sources) -> Iterator
 
 def _cut_index(wish: Wish, refs: Sequence[Ref], heard: int, step: Step, chunks: _Chunks) -> int:
     """The first turn that stays raw: at the end of a chunk if one is near, and the newest few of that moment in any case."""
-    after = list(accumulate(ref.tokens for ref in reversed(refs)))[::-1]  # tokens from each turn on
+    after = list(accumulate([ref.tokens for ref in reversed(refs)]))[::-1]  # tokens from each turn on
     then = next(index for index in range(len(refs)) if step.reached(heard - after[index] + refs[index].tokens))
     latest = max(0, then + 1 - max(1, wish.seat.keep))
     tokens = heard - step.behind
