@@ -15,7 +15,7 @@ import re
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from talekeeper import recall
 from talekeeper.context import Plan
@@ -155,6 +155,14 @@ class Shared:
         raise UnknownBranch(f"no branch {name!r} in this story; there are: {known}")
 
 
+class Manner(NamedTuple):
+    """What follows from how something is said, as long as no one moves: who hears it, where it is said, under what name."""
+
+    channel: int
+    location: str | None
+    voice: str
+
+
 class Hot:
     """One branch of a story in memory. See the module."""
 
@@ -178,7 +186,7 @@ class Hot:
         self._numbers: dict[tuple[str, ...], int] = {}
         self.head = 0
         self.watchers: list[Callable[[Health, Health], None]] = []
-        self.channel_for: dict[tuple[Any, ...], int] = {}  # who hears what is said how and where, until someone moves
+        self.manners: dict[tuple[Any, ...], Manner] = {}  # by speaker, kind, location and heard_by, until someone moves
 
     @property
     def state(self) -> State:
@@ -246,7 +254,7 @@ class Hot:
         """Seats, channels and model texts may have come from elsewhere."""
         record, state = self.shared.record, self.state
         state.seat_up(seats_of(record.config), record.config["since"], record.channels)
-        self.channel_for.clear()
+        self.manners.clear()
         roots = {node.key: node for view in state.views.values() for node in view.roots()}
         await self._fetch_texts({**roots, **state.shelf.unsaved})
         state.shelf.drop_saved()
@@ -282,7 +290,7 @@ class Hot:
         self._backlog.clear()
         config = record.config
         self._state = State(seats_of(config), config["since"], record.channels, Shelf(), placed=bool(config.get("placed")))
-        self.channel_for.clear()
+        self.manners.clear()
         on = [Span(number, first, min(last, head)) for number, first, last in self.path.segments if first <= min(last, head)]
         found = await self.read(snapshot_on=on)
         if found.snapshot is not None:
@@ -318,7 +326,7 @@ class Hot:
         self.head = max(self.head, entry.seq)
         self.path.head = max(self.path.head, entry.seq)
         if entry.kind in SCENE_KINDS:
-            self.channel_for.clear()
+            self.manners.clear()
         self.tail.append((entry, turn))
         if entry.kind == "mark":
             self._keep_mark(entry)

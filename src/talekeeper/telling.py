@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from talekeeper import rim
 from talekeeper.errors import Conflict, DuplicateId, InvalidInput, WrongType
-from talekeeper.hot import Hot, looks_generated
+from talekeeper.hot import Hot, Manner, looks_generated
 from talekeeper.model import AUTHOR_KINDS, Mark, Turn
 from talekeeper.ports import Commit, Entry, Position
 from talekeeper.rendering import render
@@ -83,19 +83,13 @@ class Telling:
         `voice`: the name to show, where the speaker lends its voice to someone else. `when`: story time, shown with the turn.
         `id`: your own id; appending it again returns the turn that is there. `marks`: what is to be noted about it, in the same step.
         `expected_version`: raise `Conflict` if anything came between."""
-        draft = Draft(speaker, text, heard_by, location, kind, voice, mentions, when, id, cites, marks)
-        if id is not None or marks or expected_version is not None:
-            return (await self.append_many([draft], expected_version=expected_version))[0]
         hot = self._hot
-        if self._checked_before(draft):
+        if voice is None and when is None and id is None and expected_version is None and not (mentions or cites or marks):
             rim.text(text)
-        else:
-            self._check(draft)
-        async with hot.lock:
-            if hot.ready:  # the common case in the fewest steps; whatever is special about it goes the long way
-                channels: dict[int, tuple[str, ...]] = {}
-                entry = self._entry(draft, hot.head + 1, channels)
-                if not channels:
+            async with hot.lock:  # the common case in the fewest steps; whatever is special about it goes the long way
+                manner = self._manner(speaker, kind, location, heard_by)
+                if manner is not None and hot.ready:
+                    entry = self._said(hot.head + 1, kind, speaker, text, manner)
                     record = hot.shared.record
                     try:
                         await hot.shared.store.write(Commit(record.id, record.rev, False, (entry,)))
@@ -104,7 +98,8 @@ class Telling:
                     else:
                         self._keeper._appended(hot)
                         return hot.told(entry)
-            return (await self._write(lambda: self._entries([draft])))[0]
+        draft = Draft(speaker, text, heard_by, location, kind, voice, mentions, when, id, cites, marks)
+        return (await self.append_many([draft], expected_version=expected_version))[0]
 
     async def append_many(self, drafts: Sequence[Draft], *, expected_version: str | None = None) -> list[Turn]:
         """Appends several turns in one atomic step."""
@@ -298,43 +293,43 @@ class Telling:
         return tuple(sorted(heard))
 
     def _entry(self, draft: Draft, seq: int, channels: dict[int, tuple[str, ...]]) -> Entry:
-        hot = self._hot
-        seats = hot.seats
-        location = draft.location
-        if location is None and draft.kind != "note":
-            location = hot.presence.get(draft.speaker)
-        who = self._who(draft)
-        channel = hot.channel_for.get(who)
-        if channel is None:
-            channel = self._channel_for(draft, location, channels)
+        how = draft.speaker, draft.kind, draft.location, draft.heard_by
+        manner = self._manner(*how)
+        if manner is None:
+            manner = self._new_manner(draft, channels)
             if not channels:
-                hot.channel_for[who] = channel
+                self._hot.manners[_who(*how)] = manner
         extra = None
         if draft.mentions or draft.when or draft.cites:
             extra = {"mentions": list(draft.mentions), "when": draft.when, "cites": list(draft.cites)}
             extra = {name: value for name, value in extra.items() if value}
-        voice = draft.voice or (seats[draft.speaker].label if draft.speaker else "")
-        counter = hot.shared.counter
-        tokens = counter.count(render(draft.kind, voice, draft.text, draft.when))
-        return Entry(
-            hot.path.branch, seq, draft.kind, draft.speaker, voice, draft.text, channel, location, tokens, counter.id, self._keeper.clock(),
-            draft.id, extra,
-        )  # fmt: skip
+        if draft.voice:
+            manner = manner._replace(voice=draft.voice)
+        return self._said(seq, draft.kind, draft.speaker, draft.text, manner, draft.when, draft.id, extra)
 
-    def _checked_before(self, draft: Draft) -> bool:
-        """Whether a draft like this one, but for its text, has been told since anyone last moved."""
+    def _said(
+        self, seq: int, kind: str, speaker: str, text: str, manner: Manner, when: str | None = None, id: str | None = None,
+        extra: Mapping[str, Any] | None = None,
+    ) -> Entry:  # fmt: skip
+        channel, location, voice = manner
+        counter = self._hot.shared.counter
+        tokens = counter.count(render(kind, voice, text, when))
+        now = self._keeper.clock()
+        return Entry(self._hot.path.branch, seq, kind, speaker, voice, text, channel, location, tokens, counter.id, now, id, extra)
+
+    def _manner(self, speaker: str, kind: str, location: str | None, heard_by: Sequence[str] | None) -> Manner | None:
+        """How something of this kind was said, if it was since anyone last moved; then it needs no further check."""
         try:
-            return self._who(draft) in self._hot.channel_for and not (
-                draft.voice or draft.mentions or draft.when or draft.cites or draft.marks
-            )
+            return self._hot.manners.get(_who(speaker, kind, location, heard_by))
         except TypeError:
-            return False
+            return None
 
-    @staticmethod
-    def _who(draft: Draft) -> tuple[Any, ...]:
-        """What decides about a draft's hearers, while no one moves."""
-        heard_by = draft.heard_by
-        return draft.speaker, draft.kind, draft.location, heard_by if heard_by is None or type(heard_by) is tuple else tuple(heard_by)
+    def _new_manner(self, draft: Draft, channels: dict[int, tuple[str, ...]]) -> Manner:
+        location = draft.location
+        if location is None and draft.kind != "note":
+            location = self._hot.presence.get(draft.speaker)
+        voice = self._hot.seats[draft.speaker].label if draft.speaker else ""
+        return Manner(self._channel_for(draft, location, channels), location, voice)
 
     def _channel_for(self, draft: Draft, location: str | None, channels: dict[int, tuple[str, ...]]) -> int:
         state = self._hot.state
@@ -426,6 +421,11 @@ class Telling:
     async def note(self, text: str, *, heard_by: Sequence[str] | None = None, mentions: Sequence[str] = (), id: str | None = None) -> Turn:
         """Adds to the canon: a character sheet, lore, an author's note. Everyone knows it unless `heard_by` says who."""
         return await self.append("", text, heard_by=heard_by, kind="note", mentions=mentions, id=id)
+
+
+def _who(speaker: str, kind: str, location: str | None, heard_by: Sequence[str] | None) -> tuple[Any, ...]:
+    """What decides about how something is said, while no one moves."""
+    return speaker, kind, location, heard_by if heard_by is None or type(heard_by) in (tuple, str) else tuple(heard_by)
 
 
 def _turns(written: Iterable[Turn]) -> list[Turn]:

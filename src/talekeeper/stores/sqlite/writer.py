@@ -30,9 +30,8 @@ Answer = tuple["Future[Any]", Any]
 
 SHORT = 8
 """A commit of so many entries and nothing else may be written on the event loop's thread …"""
-LONG_SECONDS = 0.01
-WARY_COMMITS = 100
-"""… unless one of the last `WARY_COMMITS` took so long there."""
+LONG_SECONDS = 0.005
+"""… unless such commits have been taking so long of late."""
 
 
 class Writer:
@@ -46,7 +45,7 @@ class Writer:
         self._lock = Lock()
         self._queue: SimpleQueue[list[Job] | None] = SimpleQueue()
         self._under_way = 0  # jobs in the queue or in the thread's hands, as the loop knows
-        self._wary = 0
+        self._pace = 0.0  # how long a short commit takes of late
         self._upkeep = Upkeep(file, self._ledger, self._lock)
         self._thread = Thread(target=self._run, name=f"talekeeper-writer-{file.path.name}", daemon=True)
         self._thread.start()
@@ -78,19 +77,13 @@ class Writer:
     def _write_here(self, jobs: list[Job]) -> bool:
         """Writes one short commit at once. False where it is not short, or someone else is at the file."""
         work = jobs[0][0]
-        if self._wary:
-            self._wary -= 1
-            return False
         if type(work) is not Commit or len(work.entries) > SHORT or work.index or work.folds or work.erase or work.snapshot:
             return False
-        if not self._lock.acquire(blocking=False):
+        if self._pace > LONG_SECONDS or not self._lock.acquire(blocking=False):
             return False
-        began = time.perf_counter()
         try:
-            rev = self._ledger.append_alone(work)
-            if rev is not None:
-                answers: list[Answer] = [(jobs[0][1], rev)]
-            else:
+            answers = self._append_alone(jobs)
+            if not answers:
                 self._db.execute("BEGIN IMMEDIATE")
                 answers = self._write(jobs)
         except Exception as exc:  # as in _write: it must reach the one who caused it
@@ -99,8 +92,6 @@ class Writer:
             answers = self._fail(jobs, exc)
         finally:
             self._lock.release()
-        if time.perf_counter() - began > LONG_SECONDS:
-            self._wary = WARY_COMMITS
         _resolve(answers)
         self._upkeep.wrote()
         return True
@@ -135,12 +126,14 @@ class Writer:
         """One transaction for all, or one for each after an error."""
         answers: list[Answer] = []
         try:
+            if len(jobs) == 1 and (answers := patiently(self._file.busy_timeout, lambda: self._append_alone(jobs))):
+                return answers
             self._begin()
             answers = self._write(jobs)
             for job in jobs[len(answers) :]:
                 self._begin()
                 answers += self._write([job])
-        except sqlite3.Error as exc:  # someone else has the file
+        except Exception as exc:  # someone else has the file, or a value cannot be stored
             return answers + self._fail(jobs[len(answers) :], exc)
         return answers
 
@@ -148,6 +141,16 @@ class Writer:
         patiently(self._file.busy_timeout, lambda: self._db.execute("BEGIN IMMEDIATE"))
 
     # -- both ------------------------------------------------------------------------------------------------------------
+
+    def _append_alone(self, jobs: list[Job]) -> list[Answer]:
+        """The answer to the one job, if it was a plain append that one statement could make durable; else none."""
+        work, future = jobs[0]
+        began = time.perf_counter()
+        rev = self._ledger.append_alone(work) if type(work) is Commit else None
+        if rev is None:
+            return []
+        self._pace += (time.perf_counter() - began - self._pace) / 8
+        return [(future, rev)]
 
     def _write(self, jobs: list[Job]) -> list[Answer]:
         """The answers to the jobs, once they are durable. Empty where several were rolled back because of one."""
