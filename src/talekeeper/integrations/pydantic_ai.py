@@ -16,10 +16,11 @@ from typing import Any, cast
 
 from talekeeper.errors import InvalidInput, SummaryFailed, WrongType
 from talekeeper.ports import ChatModel, Message
+from talekeeper.table.cast.hosted import translate
 
 try:
     from pydantic_ai.direct import model_request
-    from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, SystemPromptPart, TextPart, UserPromptPart
+    from pydantic_ai.messages import ModelResponse
     from pydantic_ai.models import Model, infer_model
     from pydantic_ai.settings import ModelSettings
 except ModuleNotFoundError as exc:
@@ -35,7 +36,7 @@ def summarizer(model: str | Model, **settings: Any) -> ChatModel:
     found = _find(model)
 
     async def ask(messages: Sequence[Message]) -> str:
-        return _text(await model_request(found, _translate(messages), model_settings=cast(ModelSettings, settings) if settings else None))
+        return _text(await model_request(found, translate(messages), model_settings=cast(ModelSettings, settings) if settings else None))
 
     return ask
 
@@ -47,25 +48,6 @@ def _find(model: str | Model) -> Model:
         return infer_model(model)
     except Exception as exc:  # pydantic-ai's own, or whatever the provider's package raises where a key is missing
         raise InvalidInput(f"the summarizer's model {model!r} cannot be used: {exc}") from exc
-
-
-def _translate(messages: Sequence[Message]) -> list[ModelMessage]:
-    """pydantic-ai keeps what goes to the model between two answers in one request."""
-    translated: list[ModelMessage] = []
-    for message in messages:
-        role, content = message["role"], message["content"]
-        if role == "assistant":
-            translated.append(ModelResponse(parts=[TextPart(content)]))
-            continue
-        if role not in ("system", "user"):
-            raise InvalidInput(f"a message's role must be one of system, user, assistant, not {role!r}")
-        part = SystemPromptPart(content) if role == "system" else UserPromptPart(content)
-        last = translated[-1] if translated else None
-        if isinstance(last, ModelRequest):
-            translated[-1] = ModelRequest(parts=[*last.parts, part])
-        else:
-            translated.append(ModelRequest(parts=[part]))
-    return translated
 
 
 def _text(response: ModelResponse) -> str:

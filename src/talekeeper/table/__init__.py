@@ -5,6 +5,7 @@
     game        the state, folded from events               handlers    commands to events, or a refusal with its reason
     ledger      promises, items, deaths, secrets            dice        seeded throws
     brain       the port behind which someone speaks        scene       what one seat may know of the game
+    cast        language models behind that port
 
-Everything here is pure and needs no model: values in, values out, and the same seed tells the same story.
+Everything here but the cast is pure and needs no model: values in, values out, and the same seed tells the same story.
 """

@@ -50,7 +50,7 @@ async def ask(role: Any = "dm", **more: Any) -> tb.Ask:
     seat = "rook" if role == "pc" else "dm"
     roles: dict[str, dict[str, Any]] = {
         "dm": {"action": "I sit down by the fire.", "actor": "Lin", "pacing": "The first third: make them curious."},
-        "pc": {"said": (("Lin", "I sit down by the fire."),)},
+        "pc": {"action": "The door opens, and the rain comes in.", "said": (("Lin", "I sit down by the fire."),)},
         "keeper": {"action": "I lift the latch without a sound.", "actor": "Rook"},
         "narrator": {"rulings": RULINGS},
         "epilogue": {"moments": MOMENTS},

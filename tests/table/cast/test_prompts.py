@@ -72,6 +72,13 @@ async def test_the_narrator_whom_everyone_hears_is_told_nothing_secret() -> None
     assert "item gained: item lantern" in text
 
 
+async def test_what_is_told_to_those_who_know_alone_is_told_whole() -> None:
+    _, stolen, _ = (await ask("narrator")).rulings
+    text = written(prompts.messages(await ask("narrator", rulings=(stolen,)), 400))
+    assert "Lin tried: I slip the map into my sleeve. Outcome: DC 14. Rolled 17. Unseen." in text
+    assert "item gained: item map" in text
+
+
 async def test_the_die_is_thrown_for_the_keeper_and_falls_the_same_way_again() -> None:
     die = re.compile(r"## The Die\n- (1d20: \d+ = \d+)\n")
 
@@ -136,6 +143,7 @@ async def test_nobody_breaks_out_of_their_block(role: str) -> None:
         "## A Wish",
         "## The Action",
         "## Said This Round",
+        "## What Is Before You",
         "## What Was Last Done",
         "## The Die",
     }

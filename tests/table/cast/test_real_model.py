@@ -22,6 +22,10 @@ from talekeeper.table.cast import Mishap, Model, ModelBrain, Patience, Request, 
 from talekeeper.table.cast.local import bounded
 from talekeeper.table.cast.models import answer, listen
 from talekeeper.table.commands import command_from_json
+from talekeeper.table.playing import Game
+from talekeeper.table.scenario import Scenario
+from talekeeper.table.storyteller import Storyteller
+from talekeeper.table.table import Budgets, Setup, begin
 
 pytestmark = pytest.mark.timeout(600)
 PATIENT = Patience(silence=200, whole=400, attempts=2, pause=0.01)
@@ -225,3 +229,29 @@ async def test_a_wrong_key_is_refused_for_good(served: str, monkeypatch: pytest.
     with pytest.raises(tk.ModelFailed, match="401") as caught:
         await answer(find("openai:smollm2", base_url=served, key_from="MY_KEY"), Request(SHORT, max_tokens=3), PATIENT)
     assert caught.value.lasting
+
+
+# -- at the table ------------------------------------------------------------------------------------------------------
+
+
+async def test_it_plays_three_rounds_at_the_table(open_file: OpenKeeper, model: Model) -> None:
+    """The real graph, the real rules, and the real model in every part that speaks: three rounds are played and written."""
+    keeper = await open_file()
+    brains: list[ModelBrain] = []
+
+    def cast(scenario: Scenario) -> ModelBrain:
+        models = {"default": model, "keeper": "builtin"}
+        brains.append(ModelBrain(models, Storyteller(scenario), lengths={"default": 16}, patience=PATIENT))
+        return brains[0]
+
+    setup = Setup(str(Path(__file__).parents[1] / "small.toml"), ("wren",), seed=5)
+    table = await begin(keeper, KEY, setup, cast, budgets=Budgets(dm=128, pc=128))
+    async with Game(table) as game:
+        for number in range(3):
+            assert await table.round_now() == number + 1
+            beats = [beat async for beat in game.round()]
+            assert [beat.role for beat in beats if beat.kind == "end"] == ["dm", "pc", "narrator"]
+            assert beats[-1].kind == "done"
+    turns = await table.story.turns()
+    assert len([turn for turn in turns if turn.kind == "said"]) == 9
+    assert {role: cost.calls >= 3 for role, cost in brains[0].spent.items()} == {"dm": True, "pc": True, "narrator": True}

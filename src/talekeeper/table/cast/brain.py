@@ -20,6 +20,7 @@ from talekeeper.errors import InvalidInput, ModelFailed
 from talekeeper.memory.moments import KEEPER_SCHEMA, KeeperResponse
 from talekeeper.ports import Message, Spending
 from talekeeper.summarize import faithful
+from talekeeper.table import dice
 from talekeeper.table.brain import Ask, Brain
 from talekeeper.table.cast import prompts
 from talekeeper.table.cast.models import Model, Modelled, Patience, Request, find, listen
@@ -100,8 +101,11 @@ class ModelBrain:
     async def _speech(self, model: Model, ask: Ask, attempt: int) -> AsyncGenerator[str, None]:
         length = self.lengths[ask.role]
         asked = prompts.messages(ask, length)
-        speech = Speech(prompts.told(asked), name=ask.scene.name, in_character=ask.role == "pc", most=length * _CHARACTERS_PER_TOKEN)
-        request = Request(asked, max_tokens=length, seed=ask.seed + attempt, spend=self._account(ask.role))
+        speech = Speech(
+            prompts.told(asked), instructions=asked[0]["content"], name=ask.scene.name if ask.role == "pc" else "",
+            in_character=ask.role == "pc", most=length * _CHARACTERS_PER_TOKEN,
+        )  # fmt: skip
+        request = Request(asked, max_tokens=length, seed=_seed(ask, attempt), spend=self._account(ask.role))
         cut = False
         try:
             async with aclosing(listen(model, request, self.patience)) as pieces:
@@ -147,7 +151,7 @@ class ModelBrain:
 
     async def _answer(self, model: Model, ask: Ask, messages: Sequence[Message]) -> str:
         """What the model says, whole or cut off; asked again where it says nothing."""
-        request = Request(messages, ruling_schema(), self.lengths[ask.role], ask.seed, sober=True, spend=self._account(ask.role))
+        request = Request(messages, ruling_schema(), self.lengths[ask.role], _seed(ask, 0), sober=True, spend=self._account(ask.role))
         for attempt in range(self.patience.attempts):
             text = ""
             try:
@@ -199,6 +203,11 @@ class ModelBrain:
             )  # fmt: skip
 
         return spend
+
+
+def _seed(ask: Ask, attempt: int) -> int:
+    """The same for the same ask; another for each seat, round and attempt."""
+    return dice.number(1 << 31, ask.seed, ask.round, ask.seat, f"{ask.role}/{attempt}")
 
 
 def _for_all(lengths: Mapping[str, int]) -> dict[str, int]:

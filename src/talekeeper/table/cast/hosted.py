@@ -6,12 +6,12 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from talekeeper.errors import InvalidInput, ModelFailed, ModelUnavailable
-from talekeeper.ports import Spending
+from talekeeper.ports import Message, Spending
 from talekeeper.table.cast.models import Request
 from talekeeper.tokens import estimate_tokens
 
@@ -188,7 +188,7 @@ def _spent(answer: StreamedResponse | None, request: Request, said: str) -> Spen
     return Spending(calls=1, tokens_in=tokens_in, tokens_out=(usage.output_tokens if usage is not None else 0) or estimate_tokens(said))
 
 
-def translate(messages: Any) -> list[ModelMessage]:
+def translate(messages: Sequence[Message]) -> list[ModelMessage]:
     """Chat messages as pydantic-ai keeps them: what goes to the model between two answers is one request."""
     from pydantic_ai.messages import ModelRequest, ModelResponse, SystemPromptPart, TextPart, UserPromptPart
 

@@ -135,7 +135,7 @@ class Local:
             "temperature": min(self.temperature, _SOBER) if request.sober else self.temperature,
         }  # fmt: skip
         if request.seed is not None:
-            body["seed"] = request.seed % (1 << 31)
+            body["seed"] = request.seed
         if request.schema is not None:
             body["response_format"] = {
                 "type": "json_schema",

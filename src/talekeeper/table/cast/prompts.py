@@ -64,13 +64,16 @@ def _blocks(ask: Ask) -> Iterator[str]:
     yield _block("The Scene", _scene(ask.scene))
     if ask.role in ("pc", "keeper"):
         yield _block("You" if ask.role == "pc" else "Who Acts", _self(ask.scene))
-    yield _block("What Was Ruled", (line for ruling in ask.rulings for line in _ruled(ruling)) if ask.role == "narrator" else ())
+    yield _block("What Was Ruled", _rulings(ask.rulings) if ask.role == "narrator" else ())
     yield _block("Moments", (f"{label(one.type)}: {_line(one.summary)}" for one in ask.moments) if ask.role == "epilogue" else ())
     yield _block("The Arc", [_line(ask.pacing)] if ask.pacing else ())
     yield _block("A Wish", [_line(ask.nudge, _LONGEST_WISH)] if ask.nudge else ())
+    if ask.role == "pc":
+        yield _spoken("What Is Before You", [(ask.actor or "DM", ask.action)])
     yield _spoken("Said This Round", ask.said)
-    heading = "The Action" if ask.role == "keeper" else "What Was Last Done"
-    yield _spoken(heading, [(ask.actor or "the party", ask.action)] if ask.action else ())
+    if ask.role != "pc":
+        heading = "The Action" if ask.role == "keeper" else "What Was Last Done"
+        yield _spoken(heading, [(ask.actor or "the party", ask.action)])
     yield _block("The Die", [_die(ask)] if ask.role == "keeper" else ())
 
 
@@ -80,7 +83,7 @@ def _block(heading: str, lines: Iterable[str]) -> str:
 
 
 def _spoken(heading: str, said: Iterable[tuple[str, str]]) -> str:
-    lines = [render("said", who, _clipped(text, _LONGEST_ACTION)) for who, text in said]
+    lines = [render("said", who, _clipped(text, _LONGEST_ACTION)) for who, text in said if text.strip()]
     return f"## {heading}\n{''.join(lines)}" if lines else ""
 
 
@@ -103,13 +106,21 @@ def _self(scene: Scene) -> Iterator[str]:
     yield _listed("Knows a secret", map(_line, scene.secrets))
 
 
-def _ruled(ruling: Ruling) -> Iterator[str]:
-    """A ruling as the narrator, whom everyone hears, may know it: of what is secret, nothing."""
-    secret = any(event.type in _SECRET or getattr(event, "secretly", False) for event in ruling.events)
-    if not secret:
-        refused = f" Refused: {'; '.join(map(_line, ruling.refused))}." if ruling.refused else ""
-        yield f"{label(ruling.actor)} tried: {_line(_clipped(ruling.action, _LONGEST_WISH))} Outcome: {_line(ruling.resolution)}{refused}"
-    yield from (_happened(event) for event in ruling.events if event.known_to in _OPEN and not getattr(event, "secretly", False))
+def _rulings(rulings: Sequence[Ruling]) -> Iterator[str]:
+    """Rulings for a narrator whom all who stand by can hear: of what is secret, nothing. Where everything is, it is told to those who
+    know of it alone."""
+    private = all(_is_secret(ruling) for ruling in rulings)
+    for ruling in rulings:
+        if private or not _is_secret(ruling):
+            refused = f" Refused: {'; '.join(map(_line, ruling.refused))}." if ruling.refused else ""
+            tried = f"{label(ruling.actor)} tried: {_line(ruling.action, _LONGEST_WISH)}"
+            yield f"{tried} Outcome: {_line(ruling.resolution)}{refused}"
+        open_or_all = (event for event in ruling.events if private or (event.known_to in _OPEN and not getattr(event, "secretly", False)))
+        yield from map(_happened, open_or_all)
+
+
+def _is_secret(ruling: Ruling) -> bool:
+    return any(event.type in _SECRET or getattr(event, "secretly", False) for event in ruling.events)
 
 
 def _happened(event: Event) -> str:

@@ -16,9 +16,12 @@ _HEAD = 80
 _LONGEST_WORD = 40
 _LOOSE = " \t\n,;:—–-"
 """What is not left standing before an ellipsis."""
+_RUN = 6
+"""So many words in a row are nobody's coincidence."""
 _LOOK_AGAIN = 400
 """Characters after which the whole is looked at once more, for loops."""
 _LABEL = re.compile(r"\s*(?:\[[^\]\n]{1,60}\]\s*:?|(?:\*\*)?(?:DM|Dungeon Master|Narrator|Keeper|Epilogue)(?:\*\*)?\s*:(?:\*\*)?)\s*", re.I)
+_HEADINGS = re.compile(r"\s*(?:#{1,6} [^\n]*(?:\n\s*|\Z))+")
 _THOUGHT = re.compile(r"\s*<think(?:ing)?>.*?(</think(?:ing)?>|\Z)\s*", re.S | re.I)
 _MAY_THINK = re.compile(r"\s*(?:<(?:t(?:h(?:i(?:n(?:k(?:i(?:n(?:g)?)?)?)?)?)?)?)?)?$|\s*<think(?:ing)?>", re.I)
 _OTHERS = re.compile(r"\n\s*(?:\[[^\]\n]{1,60}\]\s*:|#{1,6} |\* \()|<\||\[/?INST|</s>|(?:^|\n)\s*(?:User|Assistant|System|Human):")
@@ -38,11 +41,13 @@ class Unfit(Exception):
 class Speech:
     """One answer on its way from a model to those who listen.
 
-    `told`: what the model was given. `name`: whose words they are. `in_character`: a character may be sorry and decline, as long as it
-    does not sound like an assistant. `most`: the characters after which the answer is cut."""
+    `told`: what the model was given, and `instructions` what of it is no story. `name`: whose words they are. `in_character`: a
+    character may be sorry and decline, as long as it does not sound like an assistant. `most`: the characters after which the answer
+    is cut."""
 
-    def __init__(self, told: str, *, name: str = "", in_character: bool = False, most: int = 8000) -> None:
+    def __init__(self, told: str, *, instructions: str = "", name: str = "", in_character: bool = False, most: int = 8000) -> None:
         self._told = told.replace("’", "'")
+        self._instructions = _runs_of_words(instructions)
         self._own = f"{name.casefold()}:"
         self._in_character = in_character
         self._most = most
@@ -81,7 +86,8 @@ class Speech:
         text = _THOUGHT.sub("", self._text, count=1) if self._text.lstrip().startswith("<") else self._text
         if not whole and (len(text.strip()) < _HEAD or (_MAY_THINK.match(self._text) and "</think" not in self._text)):
             return False
-        text = _LABEL.sub("", text, count=1) if _LABEL.match(text) else text.lstrip()
+        for before in (_HEADINGS, _LABEL):
+            text = text[found.end() :] if (found := before.match(text)) else text.lstrip()
         text = text[len(self._own) :].lstrip() if text.casefold().startswith(self._own) and len(self._own) > 1 else text
         if not text.strip():
             return False
@@ -99,6 +105,8 @@ class Speech:
             raise Unfit("it is empty")
         if faithful.declines(plain, self._told) and (not self._in_character or _ASSISTANT.search(plain[:300])):
             raise Unfit("the model declines")
+        if self._instructions & _runs_of_words(plain):
+            raise Unfit("it repeats its instructions")
         reason = faithful.unfit(plain, self._told)
         if reason is not None:
             raise Unfit(reason)
@@ -128,6 +136,12 @@ class Speech:
         piece = self._text[self._heard : to]
         self._heard = max(self._heard, to)
         return piece
+
+
+def _runs_of_words(text: str) -> set[tuple[str, ...]]:
+    """Every few words that follow each other."""
+    words = re.findall(r"\w+", text.casefold())
+    return {tuple(words[at : at + _RUN]) for at in range(len(words) - _RUN + 1)}
 
 
 __all__ = ["Speech", "Unfit"]
