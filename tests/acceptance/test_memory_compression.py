@@ -207,7 +207,7 @@ async def test_a_second_pass_shortens_the_summary(keeper: tk.Keeper) -> None:
     story, manager = await begin(keeper)
     await tell(story, 60)
     for number in range(3):
-        await story.append("dm", f"{night(number)} {'And the rain goes on. ' * 10}")
+        await story.append("dm", f"{night(number)} {'And the rain goes on. ' * 12}")
     report = (await context_manager(story))["rogue"]
     assert report.passes == 2
     assert report.after <= 400
