@@ -24,7 +24,7 @@ async def test_without_a_token_nothing_is_answered_whatever_is_asked_for(table: 
     stranger = table.client(None)
     answers = [
         await stranger.refused(401, "GET", path)
-        for path in ("/me", STORY, "/stories/ana.nothing", "/nowhere", f"{ROOT}/metrics", f"{ROOT}/")
+        for path in ("/me", STORY, "/stories/ana.nothing", "/nowhere", f"{ROOT}/metrics", f"{ROOT}/elsewhere")
     ]
     assert len({str(answer) for answer in answers}) == 1
     for header in ("", "Bearer", "Bearer ", "Bearer wrong", f"Basic {TOKENS['owner']}", TOKENS["owner"], f"Bearer {TOKENS['owner']}x"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Collection
 from http import HTTPStatus
 from typing import Any
 
@@ -14,13 +15,18 @@ from talekeeper import __version__
 from talekeeper.errors import TalekeeperError
 from talekeeper.keeper import Keeper
 from talekeeper.model import MemoryKey
-from talekeeper.server import metrics, problems, schemas
+from talekeeper.server import metrics, page, problems, schemas
 from talekeeper.server.auth import Grant, Tokens
 from talekeeper.server.door import PREFIX, House, house_of
+from talekeeper.server.events import Hub
 from talekeeper.server.gate import Gate
 from talekeeper.server.limits import Limits
 from talekeeper.server.problems import Problem, forbidden
-from talekeeper.server.routes import care, memory, stories, time, turns
+from talekeeper.server.rooms import Rooms
+from talekeeper.server.routes import care, memory, play, stories, time, turns
+from talekeeper.table.scenario import Scenario
+from talekeeper.table.storyteller import Storyteller
+from talekeeper.table.table import Brains
 
 _SCHEMAS = "#/components/schemas/{model}"
 _ABOUT = """Memory for long stories told by language models.
@@ -36,14 +42,21 @@ _TAGS = [
     {"name": "turns", "description": "The log: telling, listing, editing, forgetting."},
     {"name": "memory", "description": "Contexts, recall, and the memories behind them."},
     {"name": "time", "description": "Branches, going back, and the stream of what happens."},
+    {"name": "play", "description": "Games: rounds, people and what the game knows."},
     {"name": "care", "description": "Health, statistics, copies."},
 ]
 
 
-def create_app(keeper: Keeper, *, tokens: Tokens | None = None, tenant: str = "local", limits: Limits | None = None) -> FastAPI:
-    """The API over an open keeper. Without `tokens` it answers requests from this machine only, as the dm of `tenant`."""
+def create_app(
+    keeper: Keeper, *, tokens: Tokens | None = None, tenant: str = "local", limits: Limits | None = None,
+    brains: Callable[[Scenario], Brains] = Storyteller, packs: Collection[str] = (),
+) -> FastAPI:  # fmt: skip
+    """The page and its API over an open keeper. Without `tokens` it answers requests from this machine only, as the dm of `tenant`.
+
+    `brains`: who plays in games; `packs`: files of scenarios that can be played beside those that come with Talekeeper."""
     limits = limits or (tokens.limits if tokens is not None else Limits())
-    house = House(keeper, limits, tokens)
+    hub = Hub()
+    house = House(keeper, limits, tokens, hub, Rooms(keeper, hub, brains, packs))
     app = _App(
         title="Talekeeper", version=__version__, description=_ABOUT, openapi_url=f"{PREFIX}/openapi.json", docs_url=None, redoc_url=None,
         openapi_tags=_TAGS, generate_unique_id_function=lambda route: route.name,
@@ -52,9 +65,10 @@ def create_app(keeper: Keeper, *, tokens: Tokens | None = None, tenant: str = "l
     answers = _answers(400, 401, 403, 404, 409, 412, 413, 422, 429, 503)
     # For the description of the API only: the gate has looked at the token by then.
     bearer = [Depends(HTTPBearer(auto_error=False, description="A token of `talekeeper tokens new`."))]
-    for module in (stories, turns, memory, time, care):
+    for module in (stories, turns, memory, time, play, care):
         app.include_router(module.router, responses=answers, dependencies=bearer)
     _add_upkeep(app)
+    page.install(app)
     problems.install(app)
     app.add_middleware(
         Gate, tokens=tokens, local=Grant("local", tenant, dm=True, metrics=True), limits=limits, metrics=house.metrics

@@ -26,6 +26,7 @@ from talekeeper.server.events import Hub
 from talekeeper.server.limits import Limits
 from talekeeper.server.metrics import Metrics
 from talekeeper.server.problems import Problem, forbidden, invalid, unknown
+from talekeeper.server.rooms import Rooms
 from talekeeper.server.schemas import Name
 from talekeeper.server.views import View
 from talekeeper.story import Story
@@ -42,8 +43,9 @@ class House:
     keeper: Keeper
     limits: Limits
     tokens: Tokens | None
+    hub: Hub
+    rooms: Rooms
     metrics: Metrics = field(default_factory=Metrics)
-    hub: Hub = field(default_factory=Hub)
     pasts: OrderedDict[tuple[Any, ...], Past] = field(default_factory=OrderedDict)
 
 

@@ -4,8 +4,8 @@ A stream reads the log (see `talekeeper.following`), so it shows what any proces
 to look. The id of an event is a place in the log. Whoever comes back with the last one they got is sent what came since, also when the
 server was restarted meanwhile, and first of all what was undone.
 
-Two things are not in the log and reach only those who listen at that moment: that a turn was forgotten, and (for the dm) that something
-else changed, such as a memory that a model has made.
+Some things are not in the log and reach only those who listen at that moment: that a turn was forgotten, what is being said in a round
+that is not yet written, and (for the dm) that something else changed, such as a memory that a model has made.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import asyncio
 import json
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -38,11 +38,12 @@ WAITING = 64
 
 @dataclass(frozen=True, slots=True)
 class Passing:
-    """Something that is not in the log. `hearers=None`: for the author alone."""
+    """Something that is not in the log. `hearers=None`: for the author alone. `branch=None`: for whoever listens to any."""
 
     event: str
-    data: dict[str, Any]
+    data: Mapping[str, Any]
     hearers: tuple[str, ...] | None = None
+    branch: str | None = None
 
 
 @dataclass(eq=False)
@@ -143,6 +144,8 @@ class Stream:
     def _passing(self, bell: Bell) -> Iterator[str]:
         while bell.passing:
             one = bell.passing.popleft()
+            if one.branch not in (None, self._story.branch):
+                continue
             if self._seat is None or (one.hearers is not None and self._seat in one.hearers):
                 yield _frame(one.event, one.data)
 
@@ -168,6 +171,6 @@ class Stream:
 _DONE_TO_TURNS = {"edit": "edited", "pin": "pinned", "unpin": "unpinned"}
 
 
-def _frame(event: str, data: dict[str, Any] | BaseModel, place: str | None = None) -> str:
-    written = data.model_dump_json() if isinstance(data, BaseModel) else json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+def _frame(event: str, data: Mapping[str, Any] | BaseModel, place: str | None = None) -> str:
+    written = data.model_dump_json() if isinstance(data, BaseModel) else json.dumps(dict(data), ensure_ascii=False, separators=(",", ":"))
     return (f"id: {place}\n" if place is not None else "") + f"event: {event}\ndata: {written}\n\n"

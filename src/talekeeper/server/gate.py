@@ -22,7 +22,8 @@ from talekeeper.server.problems import Problem, slow_down
 API = "/api/"
 IMPORT = "/api/v1/import"
 OPEN = frozenset({"/health/live", "/health/ready", "/api/v1/openapi.json"})
-"""What may be asked for without a token: nothing in it is anyone's."""
+"""What may be asked for without a token: nothing in it is anyone's. Neither is there in the page, which asks for one."""
+PAGE = "/page/"
 _HEADERS = ((b"cache-control", b"private, no-cache"), (b"x-content-type-options", b"nosniff"), (b"referrer-policy", b"no-referrer"))
 
 
@@ -63,7 +64,7 @@ class Gate:
         try:
             if self._tokens is None:
                 self._check_local(headers)
-            if scope["path"] not in OPEN:
+            if not is_open(scope["path"]):
                 scope["grant"], scope["granted"] = self._grant(scope, headers)
                 wait = self._rates.take(scope["grant"].name)
                 if wait:
@@ -131,6 +132,11 @@ class Gate:
             return message
 
         return measured
+
+
+def is_open(path: str) -> bool:
+    """Whether it may be asked for without a token."""
+    return path in OPEN or path == "/" or path.startswith(PAGE)
 
 
 def _without_port(host: str) -> str:

@@ -80,4 +80,7 @@ async def serve(
         ws="none", limit_concurrency=CONNECTIONS, timeout_keep_alive=30, timeout_graceful_shutdown=GRACE,
     )  # fmt: skip
     made.listen(1024)
-    await _Server(config, app.state.house.hub, ready).serve(sockets=[made])
+    try:
+        await _Server(config, app.state.house.hub, ready).serve(sockets=[made])
+    finally:
+        await app.state.house.rooms.close()

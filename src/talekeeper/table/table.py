@@ -18,6 +18,7 @@ from talekeeper.memory.moments import adventure_moments
 from talekeeper.memory.scopes import MemoryService
 from talekeeper.model import AUTHOR_KINDS, HEARD_KINDS, Context, Mark, Marked, MemoryKey, Seat, Turn
 from talekeeper.ports import ChatModel
+from talekeeper.replay import Past
 from talekeeper.story import Story
 from talekeeper.table import packs, rules
 from talekeeper.table.brain import Ask, Brain, Part
@@ -95,15 +96,21 @@ class Table:
         """What the events of this branch add up to."""
         noted = await self.story.marks(None, STATE)
         version = self.story.version
-        if self._known is not None and self._known[0] == version:
-            return self._known[1]
+        if self._known is None or self._known[0] != version:
+            self._known = (version, await self._state_in(self.story, noted))
+        return self._known[1]
+
+    async def state_at(self, book: Story | Past) -> GameState:
+        """What the events up to some point of this story add up to."""
+        return await self._state_in(book, await book.marks(None, STATE))
+
+    async def _state_in(self, book: Story | Past, noted: Sequence[Marked]) -> GameState:
         state, since = self._start, 0
         if noted:
             state, since = state_from_json(noted[-1].data["state"]), noted[-1].data["seq"]
-        played = [mark for mark in await self.story.marks(None, GAME) if mark.seq > since]
+        played = [mark for mark in await book.marks(None, GAME) if mark.seq > since]
         for mark in sorted(played, key=lambda mark: mark.seq):
             state = fold(state, [event_from_json(event) for event in mark.data["events"]])
-        self._known = (version, state)
         return state
 
     async def rounds(self) -> list[Marked]:
@@ -220,6 +227,22 @@ class Table:
         await self.story.rewind(played[-rounds].turn - 1)
         return int(played[-rounds].data["round"])
 
+    async def seat_people(self, humans: Iterable[str]) -> None:
+        """Says who of the party is played by a person from now on. It stands in the log: a rewind takes it back."""
+        setup = replace(self.setup, humans=tuple(one for one in self.setup.party if one in set(humans)))
+        strangers = set(humans) - set(setup.party)
+        if strangers:
+            raise _not_of_the_party(sorted(strangers)[0], setup)
+        if setup != self.setup:
+            await self.story.mark(SETUP, _written(setup), heard_by=(), keep=1)
+            self.setup = setup
+
+    async def look_who_plays(self) -> None:
+        """Takes over from the log who is played by a person: a rewind or another process may have changed it."""
+        noted = await self.story.marks(None, SETUP)
+        if noted:
+            self.setup = _setup(noted[-1].data)
+
     async def whisper(self, speaker: str, to: Sequence[str], text: str) -> Turn:
         """Words for some ears only, at once and outside of any round."""
         return await self.story.append(speaker, text, kind="whisper", heard_by=tuple(to))
@@ -233,13 +256,13 @@ async def begin(
     scenario = packs.load(setup.pack)
     strangers = [human for human in setup.humans if human not in setup.party]
     if strangers:
-        raise InvalidInput(f"{strangers[0]!r} is not of the party ({', '.join(setup.party)}), so nobody can play it")
+        raise _not_of_the_party(strangers[0], setup)
     rules.begin(scenario, setup.party)
     story = await keeper.story(key, seats=seats_for(scenario, setup.party, budgets))
     if await story.turns(limit=1):
         raise InvalidInput(f"there is a story under {key.session_id!r} already: resume it, or choose another name")
-    data = {"pack": setup.pack, "party": list(setup.party), "humans": list(setup.humans), "seed": setup.seed}
-    await story.append("", "\n".join(scenario.premise), kind="note", marks=[Mark(SETUP, data, keep=1, heard_by=())])
+    await story.mark(SETUP, _written(setup), heard_by=(), keep=1)  # before the first turn, so that going back to that one keeps it
+    await story.append("", "\n".join(scenario.premise), kind="note")
     return Table(story, setup, scenario, brains(scenario), budgets=budgets, summarizer=summarizer)
 
 
@@ -252,9 +275,20 @@ async def resume(
     noted = await story.marks(None, SETUP)
     if not noted:
         raise InvalidInput(f"the story {key.session_id!r} was not begun at the table: it has turns, but no game")
-    data = noted[-1].data
-    setup = Setup(data["pack"], tuple(data["party"]), tuple(data["humans"]), data["seed"])
+    setup = _setup(noted[-1].data)
     scenario = packs.load(setup.pack)
     table = Table(story, setup, scenario, brains(scenario), budgets=budgets, summarizer=summarizer)
     await table.catch_up()
     return table
+
+
+def _written(setup: Setup) -> dict[str, Any]:
+    return {"pack": setup.pack, "party": list(setup.party), "humans": list(setup.humans), "seed": setup.seed}
+
+
+def _setup(data: Mapping[str, Any]) -> Setup:
+    return Setup(data["pack"], tuple(data["party"]), tuple(data["humans"]), data["seed"])
+
+
+def _not_of_the_party(who: str, setup: Setup) -> InvalidInput:
+    return InvalidInput(f"{who!r} is not of the party ({', '.join(setup.party)}), so nobody can play it")

@@ -114,6 +114,7 @@ async def delete_story(house: InHouse, grant: Granted, story: StoryPath) -> None
         raise forbidden("This is for the story's dm.")
     if not await house.keeper.delete(found.key):
         raise unknown("story")
+    await house.rooms.drop(found.key)
     house.hub.wake(found.key)
 
 

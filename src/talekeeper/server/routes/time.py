@@ -101,6 +101,8 @@ async def events(
     | `overridden` | `memory`, `text` | the author wrote over a memory |
     | `marked` | `id` | something was marked |
     | `forgotten` | `id` | a turn is gone for good; sent to those who listen at that moment |
+    | `round`, `line`, `rested`, `auto` | `line`, `role`, `seat`, `text`, `ended` | of a game: the round in flight, line by line; each \
+    `line` has its whole text so far |
     | `branches`, `seats` | | for the dm: look at them again |
     | `reset` | branch, seat | the id you came with is not known here: load what you show anew |
     | `deleted` | | the story is gone |

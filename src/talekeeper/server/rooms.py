@@ -1,0 +1,292 @@
+"""Games in play: one per story and branch, and whoever asks plays the same one.
+
+A round runs by itself, whether or not anyone listens: it is told to those who hear it as it is spoken, and written at its end. So a
+client that goes away loses nothing, and one that comes back finds the round in `Room.lines`. Only one thing happens in a room at a time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from talekeeper.errors import InvalidInput, TalekeeperError
+from talekeeper.keeper import Keeper
+from talekeeper.model import MemoryKey
+from talekeeper.server.events import Hub, Passing
+from talekeeper.server.problems import Problem
+from talekeeper.story import Story
+from talekeeper.table import packs
+from talekeeper.table.flight import DM
+from talekeeper.table.scenario import Scenario
+from talekeeper.table.storyteller import Storyteller
+from talekeeper.table.table import Brains, Setup, Table, begin, resume
+
+if TYPE_CHECKING:
+    from talekeeper.table.playing import Beat, Game
+
+log = logging.getLogger("talekeeper.server")
+ROOMS = 256
+"""How many games are kept at hand; one that was put away is found again in its story."""
+TELL_EVERY = 0.04
+"""Seconds between two looks at a line that is being spoken."""
+BREATH = 0.6
+"""Seconds between two rounds that play by themselves."""
+
+
+@dataclass
+class Line:
+    """Something said in the round that is in flight. `hearers` may see it, and nobody else."""
+
+    role: str
+    seat: str
+    hearers: tuple[str, ...]
+    text: str = ""
+    ended: bool = False
+
+
+class Room:
+    """One game, and the round that is in flight."""
+
+    def __init__(self, game: Game, hub: Hub) -> None:
+        self.game = game
+        self.lines: list[Line] = []
+        self.failed: str = ""
+        self.auto = False
+        self._hub = hub
+        self._lock = asyncio.Lock()
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def table(self) -> Table:
+        return self.game.table
+
+    @property
+    def waiting(self) -> str:
+        """Whose turn is being waited for; empty where nobody's is."""
+        return self.game.waiting.seat if self.game.waiting is not None else ""
+
+    @property
+    def running(self) -> bool:
+        return self._task is not None and not self._task.done()
+
+    async def look(self) -> None:
+        """Takes note of what happened to the story meanwhile."""
+        if self.running or self._lock.locked():
+            return
+        async with self._lock:
+            await self._look()
+
+    async def _look(self) -> None:
+        await self.table.look_who_plays()
+        await self.game.look()
+        if self.game.waiting is None:
+            self.lines = []
+
+    # -- rounds ----------------------------------------------------------------------------------------------------------------
+
+    async def step(self, nudge: str | None = None) -> None:
+        """Begins a round."""
+        await self.look()
+        self._must_rest()
+        if self.waiting:
+            raise Problem(409, "someones-turn", f"It is {self.waiting}'s turn: let that seat act, or have it played by the AI.")
+        self._begin(self._rounds(nudge, once=True))
+
+    async def act(self, seat: str, text: str) -> None:
+        """A person acts. Where the story has moved on since their turn came, the round is brought there again first."""
+        await self.look()
+        self._must_rest()
+        if self.waiting and self.waiting != seat:
+            raise Problem(409, "someones-turn", "It is another seat's turn. Wait for yours.")
+        if not self.waiting and seat not in self.table.setup.humans:
+            raise InvalidInput(f"{seat!r} is played by the AI: take the seat over first")
+        self._begin(self._answered(seat, text))
+
+    async def finish(self) -> None:
+        """An ending now."""
+        await self.look()
+        self._must_rest()
+        self._begin(self._told(self.game.finish()))
+
+    async def play(self, on: bool) -> None:
+        """Lets rounds follow each other as far as the next person's turn, or stops after the one that is in flight."""
+        self.auto = on
+        if on and not self.running:
+            await self.look()
+            if not self.waiting:
+                self._begin(self._rounds(None, once=False))
+        self._say("auto", {"on": self.auto})
+
+    def _must_rest(self) -> None:
+        if self.running:
+            raise Problem(409, "round-in-flight", "A round is being played. Wait for its end.", headers={"Retry-After": "1"})
+
+    async def _rounds(self, nudge: str | None, *, once: bool) -> None:
+        while True:
+            if (await self.table.state()).ending:
+                self.auto = False
+                if not once:
+                    return
+            await self._told(self.game.round(nudge))
+            if self.waiting or not self.auto:
+                return
+            nudge, once = None, False
+            await asyncio.sleep(BREATH)
+
+    async def _answered(self, seat: str, text: str) -> None:
+        if not self.waiting:
+            await self._told(self.game.round())
+        if self.waiting != seat:
+            raise InvalidInput(f"it is not the turn of {seat!r}")
+        if text.strip():
+            self.lines.append(Line("pc", seat, (seat, DM), text, ended=True))
+            self._show(len(self.lines) - 1)
+        await self._told(self.game.answer(text))
+        if self.auto and not self.waiting:
+            await asyncio.sleep(BREATH)
+            await self._rounds(None, once=False)
+
+    def _begin(self, work: Awaitable[None]) -> None:
+        self.failed = ""
+        self._task = asyncio.ensure_future(self._guarded(work))
+
+    async def _guarded(self, work: Awaitable[None]) -> None:
+        try:
+            async with self._lock:
+                await work
+        except TalekeeperError as exc:
+            self.auto, self.failed, self.lines = False, str(exc), []
+            log.warning("round failed", extra={"error": f"{type(exc).__name__}: {exc}"})
+        except Exception:
+            self.auto, self.failed, self.lines = False, "Something went wrong that should not. Nothing was written.", []
+            log.exception("round failed")
+        self._say("rested", {})  # whose turn it is, and why a round failed, is not everyone's to know: it is asked for
+
+    async def _told(self, beats: AsyncIterator[Beat]) -> None:
+        """Lets a round be heard, line by line, as it is spoken."""
+        if self.game.waiting is None:
+            self.lines = []
+            self._say("round", {})
+        shown = 0.0
+        async for beat in beats:
+            if beat.kind in ("speech", "ruling"):
+                self._add(beat)
+                if time.monotonic() - shown >= TELL_EVERY:
+                    shown = time.monotonic()
+                    self._show(len(self.lines) - 1)
+                    await asyncio.sleep(0)
+            elif beat.kind == "end" and self.lines:
+                self.lines[-1].ended = True
+                self._show(len(self.lines) - 1)
+            elif beat.kind == "done":
+                self.lines = []
+                self._hub.wake(self.table.story.key)
+
+    def _add(self, beat: Beat) -> None:
+        """What someone does may turn out to be secret: until it is ruled on, nobody else sees it."""
+        hearers = (beat.seat, DM) if beat.role == "pc" else (*beat.hearers, DM)
+        last = self.lines[-1] if self.lines else None
+        if beat.kind == "ruling":
+            for number, line in enumerate(self.lines):
+                if (line.role, line.seat) == ("pc", beat.seat):
+                    line.hearers = hearers
+                    self._show(number)
+            self.lines.append(Line("ruling", beat.seat, hearers, beat.text, ended=True))
+            self._show(len(self.lines) - 1)
+        elif last is None or last.ended or (last.role, last.seat) != (beat.role, beat.seat):
+            self.lines.append(Line(beat.role, beat.seat, hearers, beat.text))
+        else:
+            last.text += beat.text
+
+    def _show(self, number: int) -> None:
+        line = self.lines[number]
+        data = {"line": number, "role": line.role, "seat": line.seat, "text": line.text, "ended": line.ended}
+        self._say("line", data, line.hearers)
+
+    def _say(self, event: str, data: Mapping[str, Any], hearers: tuple[str, ...] | None = None) -> None:
+        story = self.table.story
+        self._hub.tell(story.key, Passing(event, data, hearers or tuple(seat.id for seat in story.seats), story.branch))
+
+    # -- beside playing --------------------------------------------------------------------------------------------------------
+
+    @asynccontextmanager
+    async def hold(self) -> AsyncIterator[Table]:
+        """The table while nothing else happens at it."""
+        self._must_rest()
+        async with self._lock:
+            await self.table.look_who_plays()
+            yield self.table
+            await self._look()
+
+    async def close(self) -> None:
+        """Ends what is in flight; the story is as it was before."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+        await self.game.__aexit__(None, None, None)
+
+
+class Rooms:
+    """All games that this process plays. `more` are packs beside those that come with Talekeeper."""
+
+    def __init__(self, keeper: Keeper, hub: Hub, brains: Callable[[Scenario], Brains] = Storyteller, more: Collection[str] = ()) -> None:
+        self._keeper, self._hub = keeper, hub
+        self._brains = brains
+        self._more = tuple(more)
+        self._rooms: OrderedDict[tuple[MemoryKey, str], Room] = OrderedDict()
+        self._lock = asyncio.Lock()
+
+    def scenarios(self) -> dict[str, Scenario]:
+        """The packs that can be played here, by name."""
+        return {name: packs.load(name) for name in (*packs.shipped(), *self._more)}
+
+    async def begin(self, key: MemoryKey, setup: Setup) -> Table:
+        """A new game."""
+        self._check_pack(setup.pack)
+        return await begin(self._keeper, key, setup, self._brains)
+
+    async def find(self, story: Story) -> Room:
+        """The game of that story and branch. Raises `InvalidInput` where the story is not played at the table."""
+        place = (story.key, story.branch)
+        async with self._lock:
+            room = self._rooms.pop(place, None) or await self._open(story)
+            self._rooms[place] = room
+            await self._tidy()
+        await room.look()
+        return room
+
+    async def _open(self, story: Story) -> Room:
+        try:
+            from talekeeper.table.playing import Game
+        except ModuleNotFoundError as exc:
+            raise Problem(503, "no-game", 'Playing needs the extra "play": pip install "talekeeper[serve,play]".') from exc
+        noted = await story.marks(None, "table:setup")
+        if noted:
+            self._check_pack(str(noted[-1].data["pack"]))
+        game = Game(await resume(self._keeper, story.key, self._brains, branch=story.branch))
+        return Room(await game.__aenter__(), self._hub)
+
+    def _check_pack(self, name: str) -> None:
+        """A story may come from elsewhere: it cannot make the server read files."""
+        if name not in packs.shipped() and name not in self._more:
+            raise InvalidInput(f"no scenario {name!r} here: there are {', '.join((*packs.shipped(), *self._more))}")
+
+    async def _tidy(self) -> None:
+        idle = [place for place, room in self._rooms.items() if not room.running]
+        for place in idle[: max(0, len(self._rooms) - ROOMS)]:
+            await self._rooms.pop(place).close()
+
+    async def drop(self, key: MemoryKey) -> None:
+        """Ends the games of a story that is no more."""
+        for place in [place for place in self._rooms if place[0] == key]:
+            await self._rooms.pop(place).close()
+
+    async def close(self) -> None:
+        for place in list(self._rooms):
+            await self._rooms.pop(place).close()

@@ -1,0 +1,126 @@
+"""Games over HTTP: rounds run by themselves, whoever listens; each seat sees what it heard."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from tests.server.conftest import Client, Table
+
+GAME = {"user": "ana", "name": "lamp", "scenario": "tidelamp", "party": ["nell", "osric"], "humans": ["nell"], "seed": 7}
+LAMP = "/stories/ana.lamp"
+
+
+@pytest.fixture
+async def owner(table: Table) -> Client:
+    await table.owner.do("POST", "/games", GAME)
+    return table.owner
+
+
+async def rested(client: Client, **params: Any) -> Any:
+    """The game when nothing is in flight any more."""
+    while (found := await client.get(f"{LAMP}/play", **params))["running"]:
+        await asyncio.sleep(0.02)
+    assert not found["failed"]
+    return found
+
+
+async def play(client: Client, text: str = "I look around.") -> Any:
+    """A round with Nell's answer in it."""
+    if not (await rested(client))["waiting"]:
+        await client.do("POST", f"{LAMP}/step")
+    assert (await rested(client))["waiting"] == "nell"
+    await client.do("POST", f"{LAMP}/act", {"text": text})
+    return await rested(client)
+
+
+async def test_a_round_waits_for_its_person_and_is_written_at_its_end(owner: Client) -> None:
+    await owner.do("POST", f"{LAMP}/step", {"nudge": "more rain"})
+    waiting = await rested(owner)
+    assert (waiting["round"], waiting["waiting"]) == (1, "nell")
+    assert [line["role"] for line in waiting["lines"]] == ["dm"], "who comes late finds what was said"
+    assert len((await owner.get(f"{LAMP}/turns"))["turns"]) == 1
+    choices = (await owner.get(f"{LAMP}/scene", seat="nell"))["choices"]
+    after = await play(owner, choices[0]["text"])
+    assert (after["round"], after["lines"], after["waiting"]) == (2, [], None)
+    turns = (await owner.get(f"{LAMP}/turns"))["turns"]
+    assert choices[0]["text"] in [turn["text"] for turn in turns if turn["speaker"] == "nell"]
+
+
+async def test_it_plays_by_itself_until_it_is_paused(owner: Client) -> None:
+    await owner.do("PUT", f"{LAMP}/people", {"humans": []})
+    assert (await owner.do("POST", f"{LAMP}/auto", {"on": True}))["auto"]
+    while (await owner.get(f"{LAMP}/play"))["round"] < 3:
+        await asyncio.sleep(0.05)
+    await owner.refused(409, "POST", f"{LAMP}/step")
+    await owner.do("POST", f"{LAMP}/auto", {"on": False})
+    stopped = (await rested(owner))["round"]
+    await asyncio.sleep(1)
+    assert (await rested(owner))["round"] == stopped
+
+
+async def test_a_whisper_is_for_some_ears_and_the_round_goes_on_after_it(owner: Client, table: Table) -> None:
+    await owner.do("POST", f"{LAMP}/step")
+    await rested(owner)
+    await owner.do("POST", f"{LAMP}/whisper", {"speaker": "dm", "to": ["nell"], "text": "The steward lies."})
+    await play(owner, "I smile at the steward.")
+    for seat, heard in (("nell", True), ("osric", False)):
+        texts = [turn["text"] for turn in (await owner.get(f"{LAMP}/turns", seat=seat))["turns"]]
+        assert ("The steward lies." in texts) is heard
+    assert "I smile at the steward." in texts
+
+
+async def test_undo_takes_the_round_back_and_seats_can_be_taken_over(owner: Client) -> None:
+    await play(owner)
+    before = (await owner.get(f"{LAMP}/turns"))["turns"]
+    await play(owner, "I sing.")
+    assert (await owner.do("POST", f"{LAMP}/undo"))["round"] == 2
+    assert (await owner.get(f"{LAMP}/turns"))["turns"] == before
+    taken = await owner.do("PUT", f"{LAMP}/people", {"humans": ["osric"]})
+    assert [one["human"] for one in taken["party"]] == [False, True]
+    await owner.do("POST", f"{LAMP}/step")
+    assert (await rested(owner))["waiting"] == "osric"
+    await owner.refused(422, "PUT", f"{LAMP}/people", {"humans": ["nobody"]})
+    await owner.do("POST", f"{LAMP}/rewind", {"to": "2"})
+    assert [one["human"] for one in (await rested(owner))["party"]] == [True, False], "who plays is in the log"
+
+
+async def test_the_game_is_shown_as_it_was_and_by_seat(owner: Client) -> None:
+    await play(owner)
+    now = await owner.get(f"{LAMP}/scene")
+    assert await owner.get(f"{LAMP}/scene", at="2") != now
+    assert (await owner.get(f"{LAMP}/ledger"))["goals"]
+    matrix = await owner.get(f"{LAMP}/secrets")
+    known = {one["id"]: one["known"] for one in matrix["secrets"]}
+    assert known["nells_debt"] == ["nell"]
+    debt = next(one["text"] for one in matrix["secrets"] if one["id"] == "nells_debt")
+    assert debt in (await owner.get(f"{LAMP}/scene", seat="nell"))["secrets"]
+    assert debt not in (await owner.get(f"{LAMP}/scene", seat="osric"))["secrets"]
+    for path in ("scene", "ledger"):
+        assert debt not in str(await owner.get(f"{LAMP}/{path}", seat="osric"))
+
+
+async def test_a_fork_is_played_by_itself(owner: Client) -> None:
+    await play(owner)
+    branch = (await owner.do("POST", f"{LAMP}/fork", {"at": "2", "name": "what-if"}))["name"]
+    assert (await owner.get(f"{LAMP}/play", branch=branch))["round"] == 1
+    await owner.do("POST", f"{LAMP}/step", params={"branch": branch})
+    assert (await rested(owner, branch=branch))["waiting"] == "nell"
+    assert (await rested(owner))["waiting"] is None
+
+
+async def test_what_is_no_game_is_refused(owner: Client, table: Table) -> None:
+    await owner.refused(422, "GET", "/stories/ana.ash-crown/play")
+    await owner.refused(422, "POST", "/games", GAME)
+    await owner.refused(422, "POST", "/games", {**GAME, "name": "x", "scenario": "/etc/passwd"})
+    await owner.refused(422, "POST", f"{LAMP}/act", {"text": "I act."})
+    await table.rogue.refused(404, "POST", f"{LAMP}/step")
+    assert [one["id"] for one in (await owner.get("/scenarios"))["scenarios"]] == ["tidelamp"]
+
+
+async def test_the_page_needs_no_token_and_holds_nobodys_words(table: Table) -> None:
+    answer = await table.http.get("http://localhost:8765/")
+    assert answer.status_code == 200
+    assert "default-src 'none'" in answer.headers["content-security-policy"]
+    assert (await table.http.get("http://localhost:8765/page/__init__.py")).status_code == 404
