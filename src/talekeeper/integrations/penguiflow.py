@@ -95,7 +95,9 @@ class PlannerMemory:
 
 
 class RememberingPlanner(ReactPlanner):  # type: ignore[misc]
-    """A `ReactPlanner` that remembers each conversation under its key. Everything but `memories` goes to the planner."""
+    """A `ReactPlanner` that remembers each conversation under its key. Everything but `memories` goes to the planner.
+
+    What it forks are plain planners: within a call they share that call's memory, by themselves they have none."""
 
     def __init__(self, llm: Any = None, *, memories: SessionMemories, **options: Any) -> None:
         super().__init__(llm, short_term_memory=PlannerMemory(memories), **options)

@@ -158,7 +158,8 @@ class DefaultShortTermMemory:
             keeper = await self._home.open()
             if self._story is None:
                 story = await keeper.story(self.key, seats=self._seats())
-                self._health = (await story.health()).state
+                if self.config.strategy == "rolling_summary":
+                    self._health = (await story.health()).state
                 self._stop = story.watch(self._changed)
                 self._story = story
             return self._story
