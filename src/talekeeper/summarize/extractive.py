@@ -13,7 +13,7 @@ from __future__ import annotations
 import heapq
 import math
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache, reduce
 from itertools import pairwise
 from operator import or_
@@ -45,6 +45,7 @@ from talekeeper.summarize.words import (
     SAY,
     TIME,
     Pattern,
+    Phrases,
     Word,
     is_cjk,
     languages,
@@ -107,7 +108,7 @@ def _weight(marks: int) -> float:
     return sum(events[:1]) + 0.5 * sum(events[1:3]) + about + bargain + gift + vow
 
 
-def _judge(drafts: list[Draft], known: Collection[str], voices: Collection[str]) -> None:
+def _judge(drafts: list[Draft], known: Collection[str], voices: Collection[str], phrases: Mapping[str, Phrases] | None = None) -> None:
     """Gives each draft its rank, its names and its worth, in the light of all of them."""
     speakers = {norm for voice in voices for piece in voice.split() if (norm := normalise(piece))}
     sure = set(speakers)
@@ -117,7 +118,8 @@ def _judge(drafts: list[Draft], known: Collection[str], voices: Collection[str])
         sure.update(draft.reading.sure)
     whole = " ".join([draft.body for draft in drafts])
     registry = known_terms(known, whole)
-    phrases = {lang: phrases_in(whole, lang) for lang in {draft.lang for draft in drafts}}
+    if phrases is None:
+        phrases = {lang: phrases_in(whole, lang) for lang in {draft.lang for draft in drafts}}
     met: set[str] = set()
     for draft in drafts:
         body, reading = draft.body, draft.reading
@@ -225,11 +227,16 @@ def _form(draft: Draft) -> float:
         worth -= 2.5
     if draft.marks & TIME and not listed("deadline").isdisjoint([word.norm for word in words]):
         worth += _DEADLINE
-    if draft.marks & _FIRST and any(after.norm in ("will", "shall") and word.marks & _FIRST for word, after in pairwise(words)):
+    if draft.marks & _FIRST and (" will " in text or " shall " in text) and _intends(words):
         worth += _INTENT
     if not draft.keys and words and words[0].marks & _PRONOUN:
         return worth - 1.2
     return worth - (0.6 if len(words) > 2 and (words[1].marks | words[2].marks) & _PRONOUN else 0.0)
+
+
+def _intends(words: Sequence[Word]) -> bool:
+    """Whether someone says what they will do."""
+    return any(word.marks & _FIRST and after.norm in ("will", "shall") for word, after in pairwise(words))
 
 
 # --- choice ----------------------------------------------------------------------------------------------------------
@@ -393,10 +400,11 @@ def judged(turns: Sequence[Turn], known: Collection[str] = ()) -> list[Draft]:
             if turn.kind == "event" or turn.kind == "note":
                 draft.worth = 1.0
             drafts.append(draft)
-    _judge(drafts, known, dict.fromkeys(draft.voice for draft in drafts if draft.voice))
-    for draft in drafts:
-        if (turn := turns[draft.stretch]).kind in _MOVES or turn.voice.casefold() in listed("dice_voice"):
-            _put_behind(draft, turn)
+    _judge(drafts, known, dict.fromkeys(draft.voice for draft in drafts if draft.voice), phrases)
+    lesser = {at for at, turn in enumerate(turns) if turn.kind in _MOVES or turn.voice.casefold() in listed("dice_voice")}
+    for draft in drafts if lesser else ():
+        if draft.stretch in lesser:
+            _put_behind(draft, turns[draft.stretch])
     tell(drafts, turns, narrators)
     return drafts
 

@@ -372,13 +372,18 @@ def _study(text: str, lang: str) -> Reading:
         marks = reduce(or_, [word.marks for word in words], NUMBER if numbers_in_cjk(text) else 0)
         return Reading(words, names, [name.key for name in names], marks, len(text) / 3, [], [])
     words = read(text, lang)
-    runs = runs_in(words)
-    names = names_in(words, runs, lang) if runs else []
-    taken = [at for name in names for at in name.places]
-    sure = sure_names(words, runs) if runs and lang != "de" else []
-    doubtful = [words[run[0]].norm for run in runs if run[0] not in taken] if runs else []
     detail = sum([word.detail for word in words])
-    return Reading(words, names, [name.key for name in names], _marks_outside(words, names), detail, sure, doubtful)
+    marks = reduce(or_, [word.marks for word in words], 0)
+    if not marks & NAMEABLE:  # a sentence that names nobody
+        return Reading(words, [], [], marks, detail, [], [])
+    runs = runs_in(words)
+    names = names_in(words, runs, lang)
+    taken = [at for name in names for at in name.places]
+    sure = sure_names(words, runs) if lang != "de" else []
+    doubtful = [words[run[0]].norm for run in runs if run[0] not in taken]
+    if names:
+        marks = _marks_outside(words, names)
+    return Reading(words, names, [name.key for name in names], marks, detail, sure, doubtful)
 
 
 _study_again = lru_cache(maxsize=1 << 11)(_study)
