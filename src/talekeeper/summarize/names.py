@@ -348,6 +348,15 @@ class Reading(NamedTuple):
     sure: list[str]
     doubtful: list[str]
 
+    def then(self, other: Reading) -> Reading:
+        """The reading of this sentence and another behind it."""
+        shift = len(self.words)
+        names = [*self.names, *(name._replace(places=[at + shift for at in name.places]) for name in other.names)]
+        return Reading(
+            [*self.words, *other.words], names, [*self.keys, *other.keys], self.marks | other.marks, self.detail + other.detail,
+            [*self.sure, *other.sure], [*self.doubtful, *other.doubtful],
+        )  # fmt: skip
+
     def given(self, sure: Collection[str], lang: str) -> Reading:
         """The reading in the light of other sentences, whose names are `sure`."""
         if not any(norm in sure for norm in self.doubtful):

@@ -129,6 +129,7 @@ _DEATH, _FIRST, _SECOND, _PRONOUN = MARK["death"], MARK["first"], MARK["second"]
 _TABLE = MARK["table"]
 _HANDLED = MARK["promise"] | MARK["decide"] | MARK["gain"]
 _HAPPENS = _HANDLED | MARK["reveal"] | MARK["threat"] | MARK["betray"] | _DEATH
+_MAY_LEAN = _BOND | _PRONOUN
 _TOGETHER, _SHORT = 240, 110
 """How many signs two sentences may have that are put together, and the one on which the other leans."""
 _TOLD_BARE = frozenset({"event", "note", "session", "enter", "leave"})
@@ -198,12 +199,14 @@ def drafts_of(text: str, lang: str, spoken: bool, phrases: Phrases) -> list[Draf
 def _join_leaning(drafts: list[Draft], spoken: bool, phrases: Phrases) -> None:
     """Puts the last draft to the one before it where either says little alone: an "I promise.", an "I give it to you."."""
     before, last = drafts[-2:]
-    if len(before.body) + len(last.body) > _TOGETHER or (before.outside == "") != (last.outside == ""):
+    if not (phrases or (before.reading.marks | last.reading.marks) & _MAY_LEAN) or len(before.body) + len(last.body) > _TOGETHER:
+        return
+    if (before.outside == "") != (last.outside == ""):
         return
     if _is_bare_vow(last, phrases) or (len(drafts) == 2 and _is_bare_vow(before, phrases)) or _leans(last, before, spoken, phrases):
         outside = None if last.outside is None else f"{before.outside}{last.outside}"
         body = _together(before.body, last.body, last.lang)
-        drafts[-2:] = [Draft(body, last.lang, outside=outside, reading=study(body, last.lang))]
+        drafts[-2:] = [Draft(body, last.lang, outside=outside, reading=before.reading.then(last.reading))]
 
 
 def _is_bare_vow(draft: Draft, phrases: Phrases) -> bool:
