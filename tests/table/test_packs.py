@@ -1,0 +1,90 @@
+"""The adventures that are shipped: large enough, sound, different each time, and every one of them can be played to its end."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from functools import cache
+
+import pytest
+from tests.table.driver import Game, auto
+
+from talekeeper.table.packs import check, load, shipped
+from talekeeper.table.scenario import Scenario
+
+PACKS = sorted(shipped())
+SEEDS = range(1, 7)
+
+
+@cache
+def played(name: str, seed: int) -> Game:
+    pack = load(name)
+    heroes = list(pack.heroes)
+    return auto(pack, heroes[:3] if seed % 2 else heroes[1:4], seed, 90, stop=True)
+
+
+def needed(pack: Scenario) -> set[str]:
+    return {objective.id for objective in pack.objectives.values() if not objective.optional}
+
+
+def test_two_are_shipped() -> None:
+    assert len(PACKS) >= 2
+
+
+@pytest.mark.parametrize("name", PACKS)
+def test_a_pack_is_sound_and_no_toy(name: str) -> None:
+    assert check(name) == []
+    pack = load(name)
+    assert len(pack.places) >= 12
+    assert len(pack.npcs) >= 10
+    assert len(pack.objectives) >= 8
+    assert len(pack.acts) >= 3
+    assert len(pack.heroes) >= 3
+    assert len(pack.endings) >= 3
+    assert any(len(objective.paths) > 1 for objective in pack.objectives.values()), "several ways through"
+    assert {secret.known for secret in pack.secrets.values()} & {(hero,) for hero in pack.heroes}, "the heroes have secrets"
+
+
+@pytest.mark.parametrize("name", PACKS)
+def test_a_party_that_plays_by_itself_reaches_an_ending_and_every_objective(name: str) -> None:
+    games = [played(name, seed) for seed in SEEDS]
+    assert all(game.state.ending for game in games)
+    assert needed(load(name)) <= set().union(*(game.state.objectives for game in games))
+    assert all(len(game.log) >= 50 for game in games)
+    assert len({tuple(turn.text for turn in game.log[:12]) for game in games}) == len(games), "another seed, another story"
+
+
+@pytest.mark.parametrize("name", PACKS)
+def test_the_same_seed_tells_the_same(name: str) -> None:
+    pack = load(name)
+    again = auto(pack, list(pack.heroes)[:3], 1, 15)
+    first = auto(pack, list(pack.heroes)[:3], 1, 15)
+    assert [turn.line for turn in again.log] == [turn.line for turn in first.log]
+
+
+@pytest.mark.parametrize("name", PACKS)
+def test_the_epilogue_tells_of_what_was_done(name: str) -> None:
+    game = played(name, 1)
+    text = game.epilogue()
+    assert len(text) > 200
+    assert any(moment.summary.split()[-1].strip(".") in text for moment in game.moments)
+
+
+@pytest.mark.parametrize("name", PACKS)
+def test_the_prose_does_not_repeat_itself_soon(name: str) -> None:
+    """No sentence of the narration of any length comes twice within a dozen turns."""
+    game = played(name, 3)
+    told = [turn.text for turn in game.log if turn.speaker == "DM"]
+    repeated: Counter[str] = Counter()
+    for at, text in enumerate(told):
+        near = " ".join(told[max(0, at - 12) : at])
+        for sentence in re.split(r"(?<=[.!?”])\s+", text):
+            if len(sentence) > 45 and sentence in near:
+                repeated[sentence] += 1
+    assert sum(repeated.values()) <= len(told) // 20, repeated.most_common(5)
+
+
+def test_playing_without_end_goes_on() -> None:
+    pack = load(PACKS[0])
+    game = auto(pack, list(pack.heroes)[:3], 4, 120)
+    assert game.round == 120 or not game.state.alive
