@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from talekeeper.table.scenario import Scenario
     from talekeeper.table.table import Setup, Table
 
+FIRST = "tidelamp"
+"""What is played where nobody chooses."""
+
 
 def need_play() -> None:
     """The table needs the turn graph's packages; says which, where they are missing."""
@@ -101,7 +104,7 @@ def _chosen() -> str:
     """The adventure that the person wants; the first one where nobody can be asked."""
     from talekeeper.table.packs import load, shipped
 
-    packs = list(shipped())
+    packs = sorted(shipped(), key=lambda name: name != FIRST)
     if len(packs) == 1 or not sys.stdin.isatty():
         return packs[0]
     for number, name in enumerate(packs, 1):

@@ -11,6 +11,7 @@ from typing import TypeAlias
 from talekeeper import rim
 from talekeeper.memory.callbacks import callback_notes, find_callbacks
 from talekeeper.memory.facts import character_facts, fact_notes
+from talekeeper.memory.scopes import MemoryService
 from talekeeper.model import Context, Seat
 from talekeeper.recipe import DEFAULT_RECIPE, Note, Recipe
 from talekeeper.rendering import line
@@ -50,7 +51,12 @@ async def knowledge(story: Story, seat: Seat) -> Notes:
     return {"knowledge": notes}
 
 
-CONTRIBUTORS: tuple[Contributor, ...] = (facts, loose_ends, knowledge)
+async def scopes(story: Story, seat: Seat) -> Notes:
+    """What the seat remembers of where it is, of those who are there, and of how the story moved on."""
+    return await MemoryService(story).notes(seat.id)
+
+
+CONTRIBUTORS: tuple[Contributor, ...] = (facts, scopes, loose_ends, knowledge)
 
 
 async def remember(

@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 from talekeeper.errors import Conflict, InvalidInput
 from talekeeper.keeper import Keeper
 from talekeeper.memory.moments import adventure_moments
+from talekeeper.memory.parts import facts, loose_ends, remember
 from talekeeper.memory.scopes import MemoryService
 from talekeeper.model import AUTHOR_KINDS, HEARD_KINDS, Context, Mark, Marked, MemoryKey, Seat, Turn
 from talekeeper.ports import ChatModel
@@ -141,10 +142,10 @@ class Table:
         return ask
 
     async def remember(self, seat: str, *, place: str | None, present: Sequence[str], query: str | None = None) -> Context:
-        """The seat's context, with its memories of this place and of those who are here."""
+        """The seat's context, with its facts and loose ends, and its memories of this place and of those who are here."""
         budget = self.budgets.dm if seat == DM else self.budgets.pc
         notes = await self.memory.notes(seat, location_id=place, npc_ids=present) if place is not None else {}
-        return await self.story.context(seat, budget=budget, query=query, extras=notes)
+        return await remember(self.story, seat, budget=budget, query=query, extras=notes, contributors=(facts, loose_ends))
 
     def _others(self, state: GameState, who: str) -> list[str]:
         place = state.where.get(who)
