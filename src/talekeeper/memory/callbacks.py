@@ -107,8 +107,8 @@ async def _noted(story: Remembering, seat: str) -> Value:
     for mark in await story.marks(seat, TOPIC):
         data = mark.data
         is_met = data["kind"] in _MET
-        key, votes = (key_of(data["name"]), {data["kind"]: 99}) if is_met else (mark.sources[0], {})
-        names = {data["name"]: 99}
+        key, votes = (key_of(data["name"]), {data["kind"]: _GIVEN}) if is_met else (mark.sources[0], {})
+        names = {data["name"]: _GIVEN}
         rows.append([*Thread(data["kind"], key, names, mark.seq, mark.sources[0], mark.seq, 1, data["weight"], data["text"], votes)])
     done: list[Sequence[Any]] = [
         ["settled", "", mark.seq, _words(mark.data["summary"])] for mark in moments if mark.data["type"] in _SUCCESS
@@ -139,6 +139,9 @@ _MET = frozenset({"person", "place", "item"})
 _SUCCESS = frozenset({"achievement", "combat_victory"})
 _MOST = {"met": 64, "vow": 32, "end": 48}
 _TELLING = 5.0
+_INTRODUCED = 40
+"""Tokens of the sentence that introduces something."""
+_GIVEN = 1 << 20
 
 
 class Thread(NamedTuple):
@@ -177,6 +180,11 @@ class Thread(NamedTuple):
     def word(self) -> str:
         """A word that whatever closes it must name."""
         return (self.key if self.is_met else self.who).partition(" ")[0]
+
+    @property
+    def is_given(self) -> bool:
+        """Whether the game said that it is one."""
+        return _GIVEN in self.votes.values()
 
     @property
     def is_over(self) -> bool:
@@ -254,7 +262,7 @@ READER = ThreadsRead()
 
 def _opened(draft: Draft, turn: Turn) -> list[Thread]:
     moved = turn.kind in ("enter", "leave")
-    text = "" if moved and len(draft.reading.words) < 6 else clip(draft.text, 40)
+    text = "" if moved and len(draft.reading.words) < 6 else clip(draft.text, _INTRODUCED)
     at = (turn.seq, turn.id, turn.seq, 1, 0.0 if moved else round(draft.worth, 2))
     found = [Thread(kind, _key(name, kind == ITEMS), {name: 1}, *at, text, {kind: 1}) for name, kind in met(draft, turn)]
     made = vow(draft, turn)
@@ -268,9 +276,14 @@ def _key(name: str, is_item: bool) -> str:
 
 
 def _once(threads: Iterable[Thread]) -> list[Thread]:
-    """One of each turn: to be named twice in a turn is one mention."""
+    """One of each turn: to be named twice in a turn, by the whole name and by a part of it, is one mention."""
     kept: dict[tuple[bool, str, str], Thread] = {}
+    threads = list(threads)
+    named = {(thread.turn, thread.key) for thread in threads if thread.is_met}
     for thread in threads:
+        longer = [key for turn, key in named if turn == thread.turn and {*thread.key.split()} < {*key.split()}] if thread.is_met else []
+        if len(longer) == 1:
+            thread = thread._replace(key=longer[0])
         same = (thread.is_met, thread.key, thread.turn)
         kept[same] = kept[same].joined(thread)._replace(mentions=1) if same in kept else thread
     return list(kept.values())
@@ -309,10 +322,14 @@ def _united(rows: Sequence[Thread], seats: Mapping[str, Seat], cast: Cast) -> li
         if seat is not None and seats[seat].role != "npc":
             continue
         same = f"seat {seat}" if seat is not None else _longest(row, people) if row in people else f"{row.kind} {row.key}"
-        label = {seats[seat].label: 1 << 20} if seat is not None else {}
+        label = {seats[seat].label: _GIVEN} if seat is not None else {}
         row = row._replace(names={**row.names, **label})
         together[same] = together[same].joined(row) if same in together else row
-    return [row for row in together.values() if row.kind and (not row.is_met or row.mentions > 1 or row.weight >= _TELLING)]
+    vowed = {clip(row.text, _INTRODUCED) for row in rows if not row.is_met}
+    return [
+        row for row in together.values()
+        if row.kind and (not row.is_met or row.mentions > 1 or row.is_given or (row.weight >= _TELLING and row.text not in vowed))
+    ]  # fmt: skip
 
 
 def _longest(row: Thread, people: Sequence[Thread]) -> str:

@@ -266,9 +266,7 @@ READER = FactsRead()
 def _read(turns: tuple[Turn, ...]) -> Value:
     """What is still open is read again and again, and by several seats."""
     value: Value = {}
-    for draft in judged(turns):
-        turn = turns[draft.stretch]
-        for claim in claims(draft, turn):
-            owner = claim.owner if claim.owner.startswith(YOU) else key_of(claim.owner)
-            value.setdefault(owner, []).append(_of_claim(claim, turn))
+    for claim, turn in claims(judged(turns), turns):
+        owner = claim.owner if claim.owner.startswith(YOU) else key_of(claim.owner)
+        value.setdefault(owner, []).append(_of_claim(claim, turn))
     return READER.merge([{owner: _together(rows) for owner, rows in value.items()}])

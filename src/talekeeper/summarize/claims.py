@@ -7,7 +7,7 @@ English has the most rules. Where a language has none, or a rule might be wrong,
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import reduce
 from operator import or_
 from typing import NamedTuple
@@ -41,17 +41,23 @@ class Claim(NamedTuple):
     way: str = ""
 
 
-def claims(draft: Draft, turn: Turn) -> Iterator[Claim]:
-    """What a sentence that was judged claims: a relationship, a trait or an event. All that a note says of someone is lasting."""
-    if draft.rank != PLAIN or is_question(draft):
-        return
+def claims(drafts: Sequence[Draft], turns: Sequence[Turn]) -> Iterator[tuple[Claim, Turn]]:
+    """What the sentences of some turns claim, each with its turn. They were judged together."""
+    for before, draft in zip([None, *drafts], drafts, strict=False):
+        doubtful = draft.text.startswith("[") and before is not None and len(before.reading.names) > 1  # which of them is "she"?
+        if draft.rank == PLAIN and not is_question(draft) and not doubtful:
+            yield from ((claim, turns[draft.stretch]) for claim in _claims(draft, turns[draft.stretch]))
+
+
+def _claims(draft: Draft, turn: Turn) -> Iterator[Claim]:
+    """A relationship, a trait or an event. All that a note says of someone is lasting."""
     owner = doer(draft, turn)
     gist = " ".join(sorted({word.norm for word in draft.reading.words if word.marks & CONTENT}) or [draft.body])
     text = clip(draft.text, LONGEST)
     for one, other, way in _bonds(draft, turn, owner):
         yield Claim("relationship", one, text, draft.worth, gist, other, way)
         return
-    described = owner if turn.kind == "note" else _described(draft, turn, owner)
+    described = owner if turn.kind == "note" and not draft.text.startswith("[") else _described(draft, turn, owner)
     if described:
         yield Claim("trait", described, text, draft.worth, gist)
     elif owner and turn.kind not in _MOVES and _befalls(draft, owner):

@@ -39,7 +39,7 @@ _PROMISE, _FIRST, _SECOND = MARK["promise"], MARK["first"], MARK["second"]
 _APART = STOP | BREAKS | OWNS | NUMBER | _FIRST | _SECOND
 _FATES = {"dead": "dies", "beaten": "yields"}
 """What someone may come to be, and the verbs that say so by themselves."""
-_FEWEST = 3
+_FEWEST = 2
 """Telling words that a promise needs: "I promise." promises nothing."""
 
 

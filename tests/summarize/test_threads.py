@@ -1,0 +1,132 @@
+"""What a sentence opens, and what closes it."""
+
+from __future__ import annotations
+
+import pytest
+
+from talekeeper.model import Turn
+from talekeeper.summarize.extractive import judged
+from talekeeper.summarize.threads import ends, item_key, met, settles, vow
+
+
+def turn(text: str, voice: str = "DM", location: str | None = None) -> Turn:
+    return Turn("t", 1, "said", voice.lower(), voice, text, ("dm", "a"), location)
+
+
+def names(text: str, voice: str = "DM", location: str | None = None) -> set[tuple[str, str]]:
+    said = turn(text, voice, location)
+    return {(one.name, one.kind) for draft in judged([said]) for one in met(draft, said)}
+
+
+def vows(text: str, voice: str = "DM") -> list[tuple[str, str]]:
+    said = turn(text, voice)
+    return [(made.kind, made.who) for draft in judged([said]) if (made := vow(draft, said)) is not None]
+
+
+def endings(text: str, voice: str = "DM") -> set[tuple[str, str]]:
+    return {(end.how, end.name) for draft in judged([turn(text, voice)]) for end in ends(draft)}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Captain Nan blows a whistle made of a bent nail.", ("Captain Nan", "person")),
+        ("They come to the Gilded Eel at dusk.", ("Gilded Eel", "place")),
+        ("There's a ship, the Marigold, that takes boys.", ("Marigold", "place")),
+        ("The town of Harrowmere drowned in one night.", ("Harrowmere", "place")),
+        ("The map shows Fuller's Row and the old church.", ("Fuller's Row", "place")),
+        ("She presses a small brass key into your palm.", ("small brass key", "item")),
+        ("Er gibt dir einen eisernen Schlüssel für das Tor.", ("eisernen schlüssel", "item")),
+    ],
+)
+def test_whom_and_what_a_sentence_names(text: str, expected: tuple[str, str]) -> None:
+    assert expected in names(text)
+
+
+@pytest.mark.parametrize("text", ["I take the key.", "The wall is high.", "Can I roll Medicine?", "Dad said so.", "Oh God, Captain!"])
+def test_what_tells_nothing_apart_is_not_named(text: str) -> None:
+    assert names(text, "Elena") == set()
+
+
+def test_a_day_is_nobody() -> None:
+    assert ("Harrowtide", "") in names("They say that before Harrowtide the lake will lie down.")
+
+
+def test_a_place_is_told_by_where_it_happens() -> None:
+    assert names("Weir stands black against the sky, says Voss.", location="Weir") >= {("Weir", "place")}
+
+
+@pytest.mark.parametrize(
+    ("text", "voice", "kind"),
+    [
+        ("I swear that I will bring the ring back before the third bell.", "Rogue", "promise"),
+        ("Kael promises Mira a new roof for her mill.", "DM", "promise"),
+        ("Pay him, Borin, and I owe you twelve crowns.", "Elena", "promise"),
+        ("Ich verspreche dir den Ring noch vor dem Winter.", "Elena", "promise"),
+        ("我发誓要把王冠还给国王。", "艾琳", "promise"),
+        ("You will regret this, thief, by the end of the week!", "Voss", "threat"),
+        ("Madam Sable threatens Jory's fingers and his sister.", "DM", "threat"),
+    ],
+)
+def test_promises_and_threats(text: str, voice: str, kind: str) -> None:
+    assert kind in [row[0] for row in vows(text, voice)]
+
+
+@pytest.mark.parametrize(
+    ("text", "voice"),
+    [
+        ("I promise.", "Rogue"),
+        ("Do you promise to bring the ring back?", "Mira"),
+        ("You promised him bread and a roof.", "Wenna"),
+        ("I swore two things by my forge, long ago.", "Borin"),
+        ("I do not promise you the ring of the king.", "Rogue"),
+        ("Borin has heard from Dorrit that Jory has a gambling debt.", "DM"),
+        ("Elena keeps her promise, and Pip has a berth.", "DM"),
+    ],
+)
+def test_what_is_no_promise(text: str, voice: str) -> None:
+    assert vows(text, voice) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "end"),
+    [
+        ("Sergeant Hob Grist dies on the chain.", ("dead", "Sergeant Hob Grist")),
+        ("Grist is dead.", ("dead", "Grist")),
+        ("In the end Borin kills Karl with his hammer.", ("dead", "Karl")),
+        ("Magistrate Crane is caught in the millrace.", ("beaten", "Magistrate Crane")),
+        ("You hand the brass key to the innkeeper.", ("spent", "brass key")),
+        ("Grist ist tot.", ("dead", "Grist")),
+    ],
+)
+def test_what_ends(text: str, end: tuple[str, str]) -> None:
+    assert end in endings(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Grist is not dead.",
+        "Is Grist dead?",
+        "Borin comes to the drowned church.",
+        "Grist will die if we wait.",
+        "He would kill Grist for it.",
+    ],
+)
+def test_what_does_not(text: str) -> None:
+    assert not {end for end in endings(text) if end[0] == "dead"}
+
+
+def test_a_word_that_was_kept() -> None:
+    def kept(text: str) -> bool:
+        return any(settles(draft) for draft in judged([turn(text, "Elena")]))
+
+    assert kept("Twelve of mine go to Borin. There. Even.")
+    assert kept("Elena keeps her promise.")
+    assert kept("The quest is completed.")
+    assert not kept("He was not even in there.")
+
+
+def test_a_thing_is_the_same_in_other_cases() -> None:
+    assert item_key("eisernen schlüssel") == item_key("eiserne schlüssel")
+    assert item_key("brass key") != item_key("iron key")
