@@ -16,7 +16,7 @@ from tests.table.cast.asks import Plain, ask, heard, take_down
 
 import talekeeper as tk
 from talekeeper.memory.moments import KeeperResponse
-from talekeeper.table.brain import Brain, spoken
+from talekeeper.table.brain import Ask, Brain, spoken
 from talekeeper.table.cast import Mishap, ModelBrain, Patience
 from talekeeper.table.cast.brain import LENGTHS, ROLES, read_ruling
 
@@ -203,6 +203,24 @@ async def test_cancelling_closes_the_stream() -> None:
         await task
     await asyncio.sleep(0.05)
     assert closed.is_set()
+
+
+async def test_closing_reaches_the_fallback() -> None:
+    closed: list[str] = []
+
+    class Endless(Plain):
+        async def speak(self, ask: Ask) -> AsyncIterator[str]:
+            try:
+                while True:
+                    yield "on and "
+            finally:
+                closed.append("closed")
+
+    made = ModelBrain({}, Endless())
+    async with aclosing(made.speak(await ask("dm"))) as pieces:
+        async for _ in pieces:
+            break
+    assert closed == ["closed"]
 
 
 async def test_where_it_speaks_for_others_it_is_stopped() -> None:

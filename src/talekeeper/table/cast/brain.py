@@ -95,8 +95,13 @@ class ModelBrain:
                 failed.__cause__ = exc
                 if not await self._try_again(ask, failed, attempt, heard):
                     break
-        async for piece in self._stand_in(failed).speak(ask):
-            yield piece
+        spoken = self._stand_in(failed).speak(ask)
+        try:
+            async for piece in spoken:
+                yield piece
+        finally:
+            if isinstance(spoken, AsyncGenerator):
+                await spoken.aclose()
 
     async def _speech(self, model: Model, ask: Ask, attempt: int) -> AsyncGenerator[str, None]:
         length = self.lengths[ask.role]
@@ -108,24 +113,21 @@ class ModelBrain:
         request = Request(asked, max_tokens=length, seed=_seed(ask, attempt), spend=self._account(ask.role))
         cut = False
         try:
-            async with aclosing(listen(model, request, self.patience)) as pieces:
-                async for piece in pieces:
-                    if said := speech.feed(piece):
-                        yield said
-                    if speech.over:
-                        break
-        except ModelFailed as exc:
-            if not exc.cut:
-                raise
-            cut = True
+            try:
+                async with aclosing(listen(model, request, self.patience)) as pieces:
+                    async for piece in pieces:
+                        if said := speech.feed(piece):
+                            yield said
+                        if speech.over:
+                            break
+            except ModelFailed as exc:
+                if not exc.cut:
+                    raise
+                cut = True
+            if rest := speech.finish(cut=cut):
+                yield rest
         except Unfit as exc:
             raise ModelFailed(f"{model.name}: {exc}") from exc
-        try:
-            rest = speech.finish(cut=cut)
-        except Unfit as exc:
-            raise ModelFailed(f"{model.name}: {exc}") from exc
-        if rest:
-            yield rest
 
     # -- rulings -------------------------------------------------------------------------------------------------------
 

@@ -48,17 +48,18 @@ _PASSING = (408, 409, 425, 429)
 _REASONS = {"content_filter": "was stopped by the provider's content filter", "error": "ended in an error of the provider"}
 
 
-def knows(provider: str) -> bool:
-    """Whether pydantic-ai has a provider of that name, besides those above."""
-    _need("pydantic_ai", "openai", provider)
-    from pydantic_ai.providers import infer_provider_class
-
+def knows(provider: str) -> bool | None:
+    """Whether pydantic-ai has a provider of that name, besides those above; None where nobody can tell, because it is not here."""
     try:
+        from pydantic_ai.providers import infer_provider_class
+
         infer_provider_class(provider)
-    except ValueError:
-        return False
+    except ModuleNotFoundError as exc:
+        return None if (exc.name or "").startswith("pydantic_ai") else True
     except ImportError:
         return True  # it knows, and misses the provider's package: what to install is said when the model is opened
+    except ValueError:
+        return False
     return True
 
 
@@ -72,6 +73,7 @@ def open_model(provider: str, name: str, base_url: str | None, key_from: str | N
         _need(needs.package, needs.extra, full)
         if not any(os.environ.get(key) for key in needs.keys):
             raise ModelUnavailable(f"{full} needs a key: set {' or '.join(needs.keys)} in the environment")
+    _need("pydantic_ai", "pydantic-ai", full)
     return Hosted(full, _inferred(full), settings)
 
 

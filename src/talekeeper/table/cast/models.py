@@ -157,9 +157,11 @@ def _by_name(text: str, base_url: str | None, key_from: str | None, settings: Ma
         if base_url is not None:
             raise InvalidInput(f"{text!r} runs in this process and has no base URL: leave one of the two out")
         return local.open_model(name.strip(), **settings)
-    if base_url is None and provider not in hosted.PROVIDERS and not hosted.knows(provider):
+    if base_url is None and provider not in hosted.PROVIDERS:
+        known = hosted.knows(provider)
         close = difflib.get_close_matches(provider, [*hosted.PROVIDERS, "local"], n=1)
-        raise InvalidInput(f"no provider {provider!r}" + (f"; did you mean {close[0]!r}?" if close else f"; write {_EXAMPLES}"))
+        if known is False or (known is None and close):
+            raise InvalidInput(f"no provider {provider!r}" + (f"; did you mean {close[0]!r}?" if close else f"; write {_EXAMPLES}"))
     return hosted.open_model(provider, name.strip(), base_url, key_from, settings)
 
 
@@ -178,7 +180,8 @@ async def listen(model: Model, request: Request, patience: Patience) -> AsyncGen
         while True:
             left = min(patience.silence, end - loop.time())
             try:
-                piece = await asyncio.wait_for(pieces.get(), max(0.0, left))
+                async with asyncio.timeout(left):  # not wait_for, which forgets being cancelled where a piece comes in at the same moment
+                    piece = await pieces.get()
             except TimeoutError:
                 late = f"was silent for {patience.silence:g} s" if loop.time() < end else f"did not finish within {patience.whole:g} s"
                 raise ModelFailed(f"{model.name} {late}") from None
