@@ -56,7 +56,7 @@ class Client:
 
     async def get(self, path: str, **params: Any) -> Any:
         """What is there; it must be."""
-        answer = await self("GET", path, params=params)
+        answer = await self("GET", path, params=params or None)
         assert answer.status_code == 200, answer.text
         return answer.json()
 

@@ -5,7 +5,7 @@ to look. The id of an event is a place in the log. Whoever comes back with the l
 server was restarted meanwhile, and first of all what was undone.
 
 Some things are not in the log and reach only those who listen at that moment: that a turn was forgotten, what is being said in a round
-that is not yet written, and (for the dm) that something else changed, such as a memory that a model has made.
+that is not yet written, and (for the dm) that something else changed: branches, seats, a memory that a model has made.
 """
 
 from __future__ import annotations
@@ -54,6 +54,10 @@ class Bell:
     rung: asyncio.Event = field(default_factory=asyncio.Event)
     passing: deque[Passing] = field(default_factory=lambda: deque(maxlen=WAITING))
 
+    def put(self, passing: Passing) -> None:
+        self.passing.append(passing)
+        self.rung.set()
+
     async def wait(self, seconds: float) -> None:
         with suppress(TimeoutError):
             await asyncio.wait_for(self.rung.wait(), seconds)
@@ -95,8 +99,7 @@ class Hub:
     def tell(self, key: MemoryKey, passing: Passing) -> None:
         """Something happened that is not in the log."""
         for bell in self._bells.get(key, ()):
-            bell.passing.append(passing)
-            bell.rung.set()
+            bell.put(passing)
 
     def close(self) -> None:
         """Ends all streams, so that the server can go down; their readers come back."""
@@ -117,7 +120,7 @@ class Stream:
 
     async def frames(self, owner: str, after: str | None) -> AsyncIterator[str]:
         """Events from that place on, until the server goes down, the token does not hold any more, or the time is over."""
-        with self._hub.listen(self._story.key, owner) as bell:
+        with self._hub.listen(self._story.key, owner) as bell, self._watched(bell):
             try:
                 known = await self._follower.start(after)
                 yield "retry: 1000\n\n"
@@ -126,6 +129,15 @@ class Stream:
                     yield frame
             except (UnknownStory, UnknownBranch):
                 yield _frame("deleted", {})
+
+    @contextmanager
+    def _watched(self, bell: Bell) -> Iterator[None]:
+        """Tells the author of memories that models make. A seat is not told: what is made for others may tell of them (I3)."""
+        unwatch = self._story.watch(lambda before, after: bell.put(Passing("memories", {"health": after.state.value})))
+        try:
+            yield
+        finally:
+            unwatch()
 
     async def _live(self, bell: Bell) -> AsyncIterator[str]:
         spoke = time.monotonic()

@@ -41,13 +41,12 @@ async def fork(visit: Authored, body: schemas.Fork, key: IdempotencyKey = None) 
     """Begins a branch after a turn, and leaves this one as it is. Read and write it with `?branch=`."""
     at = visit.story.head if body.at is None else 0 if body.at == "0" else (await visit.view().find(body.at)).seq
     name = body.name or (f"fork-{(visit.told_once(key) or '')[2:10]}" if key is not None else None)
-    if key is not None:
-        made = [branch for branch in await visit.story.branches() if branch.name == name]
-        if made:
-            return schemas.Branch.model_validate(made[0])
-    forked = await visit.story.fork(at=at, name=name)
-    (made_now,) = [branch for branch in await forked.branches() if branch.name == forked.branch]
-    return schemas.Branch.model_validate(made_now)
+    known = [branch for branch in await visit.story.branches() if key is not None and branch.name == name]
+    if not known or (body.at is not None and known[0].forked_at != at):
+        forked = await visit.story.fork(at=at, name=name)
+        known = [branch for branch in await visit.story.branches() if branch.name == forked.branch]
+    visit.house.hub.tell(visit.story.key, Passing("branches", {}))
+    return schemas.Branch.model_validate(known[0])
 
 
 async def _branches(visit: Visit) -> schemas.Branches:
@@ -103,7 +102,7 @@ async def events(
     | `forgotten` | `id` | a turn is gone for good; sent to those who listen at that moment |
     | `round`, `line`, `rested`, `auto` | `line`, `role`, `seat`, `text`, `ended` | of a game: the round in flight, line by line; each \
     `line` has its whole text so far |
-    | `branches`, `seats` | | for the dm: look at them again |
+    | `branches`, `seats`, `memories` | | for the dm: they have changed, look at them again |
     | `reset` | branch, seat | the id you came with is not known here: load what you show anew |
     | `deleted` | | the story is gone |
     """
