@@ -241,6 +241,13 @@ async def test_turns_are_filtered(table: Table) -> None:
     await table.owner.refused(422, "GET", f"{STORY}/turns?kinds=song")
 
 
+async def test_a_parameter_that_is_not_known_or_there_twice_is_refused(table: Table) -> None:
+    assert "There are: after, at, before" in (await table.owner.refused(422, "GET", f"{STORY}/turns?seats=rogue"))["detail"]
+    assert "more than once" in (await table.owner.refused(422, "GET", f"{STORY}/turns?seat=rogue&seat=bard"))["detail"]
+    assert "There are: none" in (await table.owner.refused(422, "GET", "/me?x=1"))["detail"]
+    await table.owner.get(f"{STORY}/turns?kinds=said&kinds=whisper&ids=1&ids=2")
+
+
 async def test_a_filter_that_leaves_out_much_still_fills_its_page(table: Table) -> None:
     for number in range(30):
         await table.owner.tell(deed(number), speaker="spy", **({"voice": "A stranger"} if number % 5 else {}))

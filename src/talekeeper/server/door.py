@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any
+from typing import Annotated, Any, get_origin
 
 from fastapi import Depends, Header, Path, Query, Request, Response
 from fastapi.responses import StreamingResponse
@@ -99,13 +99,16 @@ IfMatch = Annotated[
 
 
 class Route(APIRoute):
-    """A route whose answers carry an ETag, that does not take for ever, and that refuses an If-Match it would not look at."""
+    """A route whose answers carry an ETag, that does not take for ever, and that refuses what it would not look at: an If-Match, a
+    parameter that it does not know or that is there twice."""
 
     def get_route_handler(self) -> Callable[[Request], Awaitable[Response]]:  # type: ignore[override]
         handle = super().get_route_handler()
-        bindable = any(parameter.alias == "If-Match" for parameter in _headers_of(self.dependant))
+        bindable = any(parameter.alias == "If-Match" for parameter in _parameters(self.dependant, "header_params"))
+        known = {one.alias: get_origin(one.field_info.annotation) is list for one in _parameters(self.dependant, "query_params")}
 
         async def call(request: Request) -> Response:
+            _check_query(request, known)
             if request.method == "GET":
                 async with asyncio.timeout(house_of(request).limits.seconds):
                     return _tagged(request, await handle(request))
@@ -116,8 +119,18 @@ class Route(APIRoute):
         return call
 
 
-def _headers_of(dependant: Any) -> list[Any]:
-    return [*dependant.header_params, *(one for inner in dependant.dependencies for one in _headers_of(inner))]
+def _parameters(dependant: Any, kind: str) -> list[Any]:
+    return [*getattr(dependant, kind), *(one for inner in dependant.dependencies for one in _parameters(inner, kind))]
+
+
+def _check_query(request: Request, known: Mapping[str, bool]) -> None:
+    """Refuses parameters that are not known, and those that are there twice: who reads only one of them may have meant the other."""
+    names = [name for name, _ in request.query_params.multi_items()]
+    for name in dict.fromkeys(names):
+        if name not in known:
+            raise invalid(f"There is no parameter {name!r:.60} here. There are: {', '.join(sorted(known)) or 'none'}.")
+        if names.count(name) > 1 and not known[name]:
+            raise invalid(f"The parameter {name!r} is there more than once.")
 
 
 async def _to_its_end(work: Awaitable[Response], seconds: float) -> Response:

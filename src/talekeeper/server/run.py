@@ -77,7 +77,7 @@ async def serve(
     app = create_app(keeper, tokens=tokens, tenant=tenant)
     config = uvicorn.Config(
         app, access_log=False, log_config=None, log_level=logging.WARNING, server_header=False, proxy_headers=False, lifespan="off",
-        ws="none", limit_concurrency=CONNECTIONS, timeout_keep_alive=30, timeout_graceful_shutdown=GRACE,
+        ws="none", limit_concurrency=CONNECTIONS, timeout_keep_alive=5, timeout_graceful_shutdown=GRACE,
     )  # fmt: skip
     made.listen(1024)
     try:

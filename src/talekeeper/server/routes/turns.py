@@ -136,25 +136,25 @@ async def swipes(visit: Authored) -> schemas.Turns:
 
 @router.get("/stories/{story}/turns", summary="List turns")
 async def list_turns(
-    visit: Entered,
     view: LookingAt,
-    kinds: Annotated[list[model.Kind] | None, Query(description="Only these kinds; an author's entries are for the dm.")] = None,
+    kinds: Annotated[list[model.Kind], Query(default_factory=list, description="Only these kinds; an author's are for the dm.")],
+    ids: Annotated[
+        list[schemas.Name],
+        Query(default_factory=list, max_length=limits.PAGE, description="Exactly these turns, as far as they are there."),
+    ],
     speaker: Annotated[schemas.Name | None, Query(description="Only what this seat said.")] = None,
     location: Annotated[schemas.Name | None, Query(description="Only what happened there.")] = None,
     after: Annotated[schemas.Name | None, Query(description="Only what came after this turn.")] = None,
     before: Annotated[schemas.Name | None, Query(description="Only what came before this turn.")] = None,
-    ids: Annotated[
-        list[schemas.Name] | None, Query(max_length=limits.PAGE, description="Exactly these turns, as far as they are there.")
-    ] = None,
     limit: Annotated[int, Query(ge=1, le=limits.PAGE)] = 50,
     newest: Annotated[bool, Query(description="The newest that fit, instead of the oldest. They come in order either way.")] = False,
 ) -> schemas.Turns:
     """A page of what this view shows. Pass the id of the last one as `after`, or with `newest` that of the first one as `before`."""
-    if ids is not None:
+    if ids:
         return schemas.Turns(turns=await view.shown(await _found(view, ids)), more=False)
-    if kinds is not None and not visit.grant.dm and not set(kinds) <= HEARD_KINDS:
-        raise forbidden("An author's entries are for the dm.")
-    return await view.page(kinds=kinds, speaker=speaker, location=location, after=after, before=before, limit=limit, newest=newest)
+    if view.seat is not None and not set(kinds) <= HEARD_KINDS:
+        raise forbidden("An author's entries are not in the view of a seat.")
+    return await view.page(kinds=kinds or None, speaker=speaker, location=location, after=after, before=before, limit=limit, newest=newest)
 
 
 async def _found(view: View, names: list[str]) -> list[model.Turn]:

@@ -1,0 +1,268 @@
+"""A real server: a process of its own, a real port, real files, lines that break, and kill -9."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from click.testing import CliRunner
+from tests.server.conftest import SEATS, STORY, TOKENS, Client
+from tests.server.test_events import parse
+from tests.test_story import deed
+
+from talekeeper.cli import main
+
+pytestmark = [pytest.mark.enable_socket, pytest.mark.allow_hosts(["127.0.0.1", "::1"])]
+
+
+class Server:
+    """`talekeeper serve`, to be started, killed and started again."""
+
+    def __init__(self, folder: Path, tokens: Path | None) -> None:
+        self.folder, self.tokens = folder, tokens
+        self.process: subprocess.Popen[str] | None = None
+        self.url = ""
+        self.port = 0
+
+    def start(self, *args: str) -> Server:
+        tokens = ["--tokens", str(self.tokens)] if self.tokens else []
+        command = [
+            sys.executable,
+            "-m",
+            "talekeeper",
+            "serve",
+            "--port",
+            str(self.port),
+            "--file",
+            str(self.folder / "s.db"),
+            *tokens,
+            *args,
+        ]
+        env = {name: value for name, value in os.environ.items() if not name.startswith("TALEKEEPER_")}
+        self.process = subprocess.Popen([*command, "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env)
+        assert self.process.stdout is not None
+        said = ""
+        while not said.rstrip().endswith("}"):
+            line = self.process.stdout.readline()
+            assert line, self.process.communicate()[1]
+            said += line
+        self.url = json.loads(said)["url"]
+        self.port = int(self.url.rpartition(":")[2])
+        return self
+
+    def stop(self, sig: int = signal.SIGTERM) -> tuple[int, float]:
+        """Its exit code, and how long it took to go."""
+        assert self.process is not None
+        began = time.monotonic()
+        self.process.send_signal(sig)
+        self.process.communicate(timeout=30)
+        return self.process.returncode, time.monotonic() - began
+
+    @asynccontextmanager
+    async def client(self, name: str | None) -> AsyncIterator[Client]:
+        async with httpx.AsyncClient(base_url=f"{self.url}/api/v1", timeout=20) as http:
+            yield Client(http, TOKENS[name] if name else None)
+
+
+@pytest.fixture
+def server(tmp_path: Path, tokens_file: Path) -> Iterator[Server]:
+    made = Server(tmp_path, tokens_file).start()
+    yield made
+    if made.process is not None and made.process.poll() is None:
+        made.process.kill()
+        made.process.communicate()
+
+
+@pytest.fixture
+async def owner(server: Server) -> AsyncIterator[Client]:
+    async with server.client("owner") as client:
+        await client.do("POST", "/stories", {"user": "ana", "name": "ash-crown", "seats": SEATS})
+        yield client
+
+
+@asynccontextmanager
+async def line(client: Client, after: str | None = None) -> AsyncIterator[AsyncIterator[dict[str, Any]]]:
+    """The events of the story over a real line, which breaks at the end."""
+    headers = {**client.headers, **({"Last-Event-ID": after} if after else {})}
+    async with client.http.stream("GET", f"{STORY}/events", headers=headers) as answer:
+        assert answer.status_code == 200
+
+        async def frames() -> AsyncIterator[dict[str, Any]]:
+            held: list[str] = []
+            async for text in answer.aiter_lines():
+                held.append(text)
+                if not text and (frame := parse("\n".join(held))):
+                    if "event" in frame:
+                        yield frame
+                    held = []
+
+        yield frames()
+
+
+async def some(frames: AsyncIterator[dict[str, Any]], count: int) -> list[dict[str, Any]]:
+    return [await asyncio.wait_for(anext(frames), 10) for _ in range(count)]
+
+
+async def test_a_broken_line_is_taken_up_also_after_a_restart(server: Server, owner: Client) -> None:
+    async with server.client("rogue") as rogue:
+        async with line(rogue) as frames:
+            assert [frame["event"] for frame in await some(frames, 1)] == ["hello"]
+            await owner.tell(deed(0))
+            (first,) = await some(frames, 1)
+        for number in range(1, 4):
+            await owner.tell(deed(number), heard_by=["rogue"] if number != 2 else ["bard"])
+    server.stop(signal.SIGKILL)
+    server.start()
+    async with server.client("owner") as again, server.client("rogue") as rogue:
+        await again.tell(deed(4))
+        async with line(rogue, first["id"]) as frames:
+            found = await some(frames, 4)
+            assert [frame["data"].get("text") for frame in found] == [None, deed(1), deed(3), deed(4)]
+        await again.do("POST", f"{STORY}/rewind", {"to": "2"})
+    server.stop(signal.SIGTERM)
+    server.start()
+    async with server.client("rogue") as rogue, line(rogue, found[-1]["id"]) as frames:
+        hello, back = await some(frames, 2)
+        assert (hello["event"], back["event"], back["data"]) == ("hello", "rewound", {"to": found[1]["data"]["id"]})
+
+
+async def test_a_retried_request_is_told_once_whenever_the_server_dies(server: Server, owner: Client) -> None:
+    """The server is killed at moments spread over an append; the client asks again until it is answered."""
+    lost = 0
+    for number in range(5):
+        async with server.client("owner") as client:
+            body, headers = {"speaker": "dm", "text": f"turn {number}"}, {"Idempotency-Key": f"key-{number}"}
+            asked = asyncio.create_task(client("POST", f"{STORY}/turns", body, headers=headers))
+            await asyncio.sleep(number * 0.003)
+            server.stop(signal.SIGKILL)
+            try:
+                answer = await asked
+                assert answer.status_code == 201
+            except httpx.TransportError:
+                lost += 1
+        server.start()
+        async with server.client("owner") as client:
+            first = await client.do("POST", f"{STORY}/turns", body, headers=headers)
+            assert first == await client.do("POST", f"{STORY}/turns", body, headers=headers)
+            turns = (await client.get(f"{STORY}/turns", limit=200))["turns"]
+            assert [turn["text"] for turn in turns] == [f"turn {told}" for told in range(number + 1)]
+    assert lost, "no answer was ever lost: the test proves nothing"
+
+
+async def test_a_client_that_goes_away_in_the_middle_loses_nothing(server: Server, owner: Client) -> None:
+    host, port = "127.0.0.1", server.port
+    for number in range(10):
+        body = json.dumps({"speaker": "dm", "text": f"turn {number}"}).encode()
+        _, writer = await asyncio.open_connection(host, port)
+        head = (
+            f"POST /api/v1{STORY}/turns HTTP/1.1\r\nHost: {host}:{port}\r\nAuthorization: Bearer {TOKENS['owner']}\r\n"
+            f"Idempotency-Key: gone-{number}\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+        )
+        writer.write(head.encode() + body)
+        await writer.drain()
+        writer.close()  # without waiting for the answer
+        answer = await owner("POST", f"{STORY}/turns", json.loads(body), headers={"Idempotency-Key": f"gone-{number}"})
+        assert answer.status_code == 201
+    turns = (await owner.get(f"{STORY}/turns", limit=200))["turns"]
+    assert sorted(turn["text"] for turn in turns) == sorted(f"turn {number}" for number in range(10))
+
+
+async def test_two_clients_at_once_lose_nothing_and_both_see_all(server: Server, owner: Client) -> None:
+    async def speak(name: str, count: int) -> None:
+        async with server.client(name) as client:
+            for number in range(count):
+                await client.do("POST", f"{STORY}/turns", {"text": f"{name} {number}"})
+
+    async with server.client("rogue") as rogue, server.client("bard") as bard, line(rogue) as one, line(bard) as other:
+        await some(one, 1)
+        await some(other, 1)
+        await asyncio.gather(speak("rogue", 25), speak("bard", 25))
+        heard = [[frame["data"]["text"] for frame in await some(frames, 50)] for frames in (one, other)]
+    told = [turn["text"] for turn in (await owner.get(f"{STORY}/turns", limit=200))["turns"]]
+    assert heard == [told, told]
+    assert sorted(told) == sorted(f"{name} {number}" for name in ("rogue", "bard") for number in range(25))
+    assert [text for text in told if text.startswith("bard")] == [f"bard {number}" for number in range(25)]
+
+
+async def test_it_goes_down_in_peace_with_streams_open_and_requests_under_way(server: Server, owner: Client) -> None:
+    async with server.client("rogue") as rogue, line(rogue) as frames:
+        await some(frames, 1)
+        told = [asyncio.create_task(owner.tell(f"turn {number}")) for number in range(20)]
+        await asyncio.sleep(0.05)
+        code, seconds = await asyncio.to_thread(server.stop)
+        assert (code, seconds < 20) == (0, True)
+        with pytest.raises(StopAsyncIteration):
+            await asyncio.wait_for(anext(frames), 5)
+        answered = [one.result() for one in told if one.done() and not one.exception()]
+        await asyncio.gather(*told, return_exceptions=True)
+    server.start()
+    async with server.client("owner") as again:
+        kept = {turn["id"] for turn in (await again.get(f"{STORY}/turns", limit=200))["turns"]}
+        assert {turn["id"] for turn in answered} <= kept
+
+
+async def test_a_token_that_is_taken_out_of_the_file_is_worth_nothing_any_more(server: Server, owner: Client, tokens_file: Path) -> None:
+    async with server.client("bard") as bard, line(bard) as frames:
+        await some(frames, 1)
+        text = tokens_file.read_text()
+        tokens_file.write_text(text.replace('name = "bard"', 'name = "gone"').replace("seats = ['bard']", "seats = ['nobody']"))
+        with pytest.raises(StopAsyncIteration):
+            await asyncio.wait_for(anext(frames), 5)
+        await bard.refused(404, "GET", STORY)
+
+
+async def test_a_slow_sender_and_a_malformed_one_harm_nobody(server: Server, owner: Client) -> None:
+    _, writer = await asyncio.open_connection("127.0.0.1", server.port)
+    writer.write(b"POST /api/v1/stories HTTP/1.1\r\nHost: localhost\r\nContent-Length: 500\r\n")
+    other, bad = await asyncio.open_connection("127.0.0.1", server.port)
+    bad.write(b"\x00\xff\r\n\r\n")
+    assert b"400" in await asyncio.wait_for(other.readline(), 5)
+    await owner.tell("Still here.")
+    for one in (writer, bad):
+        one.close()
+
+
+async def test_without_tokens_it_serves_this_machine(tmp_path: Path) -> None:
+    server = Server(tmp_path, None).start("--tenant", "home")
+    async with server.client(None) as anyone:
+        assert (await anyone.get("/me"))["tenant"] == "home"
+        await anyone.refused(421, "GET", "/me", headers={"Host": "evil.example"})
+    assert server.stop(signal.SIGINT)[0] == 0
+
+
+def failing(tmp_path: Path, *args: str, **env: str) -> str:
+    """What the command says that cannot serve."""
+    done = CliRunner().invoke(main, ["serve", "--file", str(tmp_path / "new.db"), *args], env=env)
+    assert (done.exit_code, done.stdout) != (0, "")
+    assert not (tmp_path / "new.db").exists()
+    return done.stderr
+
+
+def test_without_tokens_it_listens_on_this_machine_only(tmp_path: Path) -> None:
+    for host in ("0.0.0.0", "::"):
+        assert "talekeeper tokens new --dm" in failing(tmp_path, "--host", host, "--port", "0")
+
+
+def test_what_cannot_be_listened_on_is_named(server: Server, tmp_path: Path, tokens_file: Path) -> None:
+    assert "choose another with --port" in failing(tmp_path, "--port", str(server.port))
+    assert "'nowhere.invalid' is not known" in failing(tmp_path, "--host", "nowhere.invalid")
+    assert "No such file" in failing(tmp_path, "--tokens", str(tmp_path / "nothing.toml"))
+    tokens_file.write_text("[[")
+    assert "is not TOML" in failing(tmp_path, "--tokens", str(tokens_file))
+
+
+def test_a_token_may_come_from_the_environment(tmp_path: Path) -> None:
+    assert "at least 32" in failing(tmp_path, TALEKEEPER_TOKEN="short")
+    assert "not from both" in failing(tmp_path, TALEKEEPER_TOKEN="x" * 40, TALEKEEPER_TOKENS="t.toml")
+    assert "'nowhere.invalid' is not known" in failing(tmp_path, "--host", "nowhere.invalid", TALEKEEPER_TOKEN="x" * 40)
