@@ -19,6 +19,7 @@ as unfinished, and a line that does not fit takes it away again.
 from __future__ import annotations
 
 import json
+import re
 import secrets
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence, Set
@@ -212,6 +213,9 @@ def _bad(number: int, message: str) -> InvalidInput:
     return InvalidInput(f"line {number}: {message}")
 
 
+_HALVES = re.compile(r"\\u[dD][89a-fA-F]")
+
+
 def _no_constant(name: str) -> Any:
     raise ValueError(f"{name} is not JSON")
 
@@ -222,6 +226,8 @@ def _parse(lines: Iterable[str]) -> Iterator[tuple[int, str, Row]]:
     try:
         for number, line in enumerate(lines, 1):
             row = json.loads(line, parse_constant=_no_constant)
+            if _HALVES.search(line):
+                json.dumps(row, ensure_ascii=False).encode()  # half a character by itself is no text
             kind = str(row.pop("type", None)) if isinstance(row, dict) else ""
             if kind not in _SHAPES:
                 raise _bad(number, f"no line of a story: it needs a type out of {', '.join(_SHAPES)}, not {kind!r:.40}")
@@ -229,6 +235,8 @@ def _parse(lines: Iterable[str]) -> Iterator[tuple[int, str, Row]]:
             yield number, kind, row
     except UnicodeDecodeError as exc:
         raise _bad(number + 1, f"not UTF-8: {exc.reason}") from exc
+    except UnicodeEncodeError as exc:
+        raise _bad(number, "a lone surrogate is no valid Unicode") from exc
     except (json.JSONDecodeError, RecursionError, ValueError) as exc:
         if isinstance(exc, TalekeeperError):
             raise
@@ -258,11 +266,12 @@ def _check_header(number: int, kind: str, header: Row) -> None:
         rim.seats(seats_of(config))
         MemoryKey(**header["key"])
         Spending(**header["spending"])
-        sound = isinstance(config["secret"], int) and all(isinstance(since, dict) for since in config["since"].values())
+        sound = all(isinstance(value, int) for value in header["spending"].values()) and isinstance(config["secret"], int)
+        sound = sound and all(isinstance(since, dict) for since in config["since"].values())
     except (TypeError, KeyError, ValueError, AttributeError) as exc:
         raise _bad(number, f"the story's config cannot be understood: {exc}") from exc
     if not sound:
-        raise _bad(number, "the story's config cannot be understood: secret and since must be numbers")
+        raise _bad(number, "the story's config cannot be understood: secret, since and spending must be numbers")
 
 
 class _Copy:
@@ -367,8 +376,12 @@ class _Copy:
             return f"there is no kind {entry.kind!r}"
         if entry.channel not in self._channels or entry.speaker not in self._seats | {""}:
             return f"there is no channel {entry.channel}, or no seat {entry.speaker!r}"
+        if not 0 <= entry.tokens < 1 << 31 or not abs(entry.time) < 1e12:
+            return f"no number of tokens, or no time: {entry.tokens!r:.40}, {entry.time!r:.40}"
         if entry.kind == "mark":
             return _problem_of_mark(entry)
+        if "\0" in entry.text or not _is_about(extra):
+            return "a text without NUL, names as lists of strings and a time of the story as a string are needed"
         if entry.kind in AUTHOR_KINDS and not isinstance(extra.get("target"), str):
             return f"an entry of kind {entry.kind!r} needs a target"
         if entry.kind in AUTHOR_KINDS - {"override"} and not _is_position(extra.get("at"), self._heads):
@@ -459,6 +472,16 @@ def _problem_of_mark(entry: Entry) -> str | None:
     except ValueError:
         data = None
     return None if isinstance(data, dict) else "the text of a mark must be a JSON object"
+
+
+def _is_about(extra: Mapping[str, Any]) -> bool:
+    """Whether what stands beside a turn's text has the right types."""
+    names = (*extra.get("mentions", ()), *extra.get("cites", ())) if _lists(extra) else (None,)
+    return all(isinstance(name, str) for name in (*names, extra.get("when", "")))
+
+
+def _lists(extra: Mapping[str, Any]) -> bool:
+    return isinstance(extra.get("mentions", []), list) and isinstance(extra.get("cites", []), list)
 
 
 def _is_position(value: object, heads: Mapping[int, int]) -> bool:
