@@ -16,7 +16,7 @@ from talekeeper.server.app import create_app
 from talekeeper.server.auth import Grant, Tokens, digest
 from talekeeper.server.limits import Limits
 
-TOKENS = {name: f"tk_{name * 12:.40}" for name in ("owner", "rogue", "bard", "twins", "other", "guest", "meter")}
+TOKENS = {name: f"tk_{name * 12:.40}" for name in ("owner", "rogue", "bard", "twins", "other", "guest", "meter", "nell")}
 GRANTS = {
     "owner": Grant("owner", "acme", dm=True),
     "rogue": Grant("rogue", "acme", seats=frozenset({"rogue"}), stories=frozenset({"ana.ash-crown"})),
@@ -25,6 +25,7 @@ GRANTS = {
     "other": Grant("other", "umbra", dm=True),
     "guest": Grant("guest", "acme", dm=True, stories=frozenset({"ana.guest-story"})),
     "meter": Grant("meter", "", metrics=True),
+    "nell": Grant("nell", "acme", seats=frozenset({"nell"})),
 }
 STORY = "/stories/ana.ash-crown"
 SEATS: list[dict[str, Any]] = [

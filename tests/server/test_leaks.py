@@ -6,6 +6,7 @@ that the player's seat does not hear of, and it asks again.
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
@@ -74,6 +75,7 @@ class Matrix:
         story = "/api/v1/stories/{story}"
         return {
             "/api/v1/me": [""],
+            "/api/v1/scenarios": [""],
             "/api/v1/stories": ["", "?limit=1", "?after=ana.ash-crown"],
             story: [f"?{at[1:]}" if at else "" for at in ats],
             f"{story}/seats": [f"?{at[1:]}" if at else "" for at in ats],
@@ -93,6 +95,10 @@ class Matrix:
             f"{story}/health": [""],
             f"{story}/stats": ["", "?seat=rogue", "?seat=bard"],
             f"{story}/export": [""],
+            f"{story}/play": [""],
+            f"{story}/scene": [""],
+            f"{story}/ledger": [""],
+            f"{story}/secrets": [""],
         }  # fmt: skip
 
     async def answers(self, client: Client, every: int = 1) -> dict[str, tuple[int, dict[str, str], str]]:
@@ -270,7 +276,11 @@ async def test_what_is_not_heard_and_what_is_not_there_cannot_be_told_apart(told
 async def test_the_dm_sees_through_a_seats_eyes_what_the_player_sees(told: Table) -> None:
     matrix = await Matrix.of(told)
     for path, (status, headers, text) in (await matrix.answers(told.rogue)).items():
-        if status != 200 or path in ("/me", "/stories", "/stories?limit=1", "/stories?after=ana.ash-crown") or "seat=" in path:
+        if (
+            status != 200
+            or path in ("/me", "/scenarios", "/stories", "/stories?limit=1", "/stories?after=ana.ash-crown")
+            or "seat=" in path
+        ):
             continue
         answer = await told.owner("GET", path + ("&" if "?" in path else "?") + "seat=rogue")
         assert (answer.status_code, dict(answer.headers), answer.text) == (200, headers, text), path
@@ -310,6 +320,13 @@ REFUSED: list[tuple[str, str, Any]] = [
     ("POST", f"{STORY}/switch", {"to": "main~1"}),
     ("POST", f"{STORY}/fork", {}),
     ("POST", "/import", None),
+    ("POST", "/games", {"name": "mine", "scenario": "tidelamp", "party": ["nell"]}),
+    ("POST", f"{STORY}/step", {}),
+    ("POST", f"{STORY}/auto", {"on": True}),
+    ("POST", f"{STORY}/finish", None),
+    ("POST", f"{STORY}/undo", {}),
+    ("PUT", f"{STORY}/people", {"humans": []}),
+    ("POST", f"{STORY}/whisper", {"speaker": "dm", "to": ["rogue"], "text": "x"}),
 ]
 
 
@@ -330,7 +347,34 @@ async def test_every_change_of_the_api_is_refused_to_players_or_is_a_turn_of_the
     changes = {(method.upper(), path) for path, methods in paths.items() for method in methods if method != "get"}
     names = {"TURN": "{turn}", "FOLD": "{memory}", "ana.ash-crown": "{story}", "seats/rogue": "seats/{seat_id}"}
     refused = {(method, re.sub("|".join(names), lambda found: names[found[0]], f"/api/v1{path}")) for method, path, _ in REFUSED}
-    assert changes - refused == {("POST", "/api/v1/stories/{story}/turns")}
+    assert changes - refused == {("POST", "/api/v1/stories/{story}/turns"), ("POST", "/api/v1/stories/{story}/act")}
+
+
+GAME = {"user": "ana", "name": "lamp", "scenario": "tidelamp", "party": ["nell", "osric"], "humans": ["nell"], "seed": 7}
+LAMP = "/stories/ana.lamp"
+
+
+async def test_a_game_tells_a_seat_nothing_of_what_it_did_not_hear(target: str) -> None:
+    async with served(target, limits=QUICK) as table:
+        owner, nell = table.owner, table.client("nell")
+        await owner.do("POST", "/games", GAME)
+        await owner.do("POST", f"{LAMP}/step")
+        while (await owner.get(f"{LAMP}/play"))["running"]:
+            await asyncio.sleep(0.02)
+
+        async def known() -> list[tuple[int, str]]:
+            paths = ("play", "scene", "ledger", "turns?limit=200", "context", "events?after=0", "seats", "stats", "topics", "", "secrets")
+            answers = [await nell("GET", f"{LAMP}/{path}".rstrip("/")) for path in paths]
+            return [(answer.status_code, answer.text) for answer in answers]
+
+        before = await known()
+        assert [status for status, _ in before] == [200] * 10 + [403]
+        assert (await nell.get(f"{LAMP}/play"))["waiting"] == "nell"
+        for text in ("The steward lies.", "Keep the lamp from Nell."):
+            await owner.do("POST", f"{LAMP}/whisper", {"speaker": "dm", "to": ["osric"], "text": text})
+            assert await known() == before
+        await nell.refused(403, "GET", f"{LAMP}/play?seat=osric")
+        await nell.do("POST", f"{LAMP}/act", {"text": "I look around."})
 
 
 # -- tenants -----------------------------------------------------------------------------------------------------------

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import secrets
 import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from talekeeper.errors import InvalidInput, TalekeeperError
@@ -41,13 +42,14 @@ BREATH = 0.6
 
 @dataclass
 class Line:
-    """Something said in the round that is in flight. `hearers` may see it, and nobody else."""
+    """Something said in the round that is in flight. `hearers` may see it, and nobody else: its key does not count what they did not."""
 
     role: str
     seat: str
     hearers: tuple[str, ...]
     text: str = ""
     ended: bool = False
+    key: str = field(default_factory=lambda: secrets.token_hex(4))
 
 
 class Room:
@@ -146,7 +148,7 @@ class Room:
             raise InvalidInput(f"it is not the turn of {seat!r}")
         if text.strip():
             self.lines.append(Line("pc", seat, (seat, DM), text, ended=True))
-            self._show(len(self.lines) - 1)
+            self._show(self.lines[-1])
         await self._told(self.game.answer(text))
         if self.auto and not self.waiting:
             await asyncio.sleep(BREATH)
@@ -179,11 +181,11 @@ class Room:
                 self._add(beat)
                 if time.monotonic() - shown >= TELL_EVERY:
                     shown = time.monotonic()
-                    self._show(len(self.lines) - 1)
+                    self._show(self.lines[-1])
                     await asyncio.sleep(0)
             elif beat.kind == "end" and self.lines:
                 self.lines[-1].ended = True
-                self._show(len(self.lines) - 1)
+                self._show(self.lines[-1])
             elif beat.kind == "done":
                 self.lines = []
                 self._hub.wake(self.table.story.key)
@@ -193,20 +195,19 @@ class Room:
         hearers = (beat.seat, DM) if beat.role == "pc" else (*beat.hearers, DM)
         last = self.lines[-1] if self.lines else None
         if beat.kind == "ruling":
-            for number, line in enumerate(self.lines):
+            for line in self.lines:
                 if (line.role, line.seat) == ("pc", beat.seat):
                     line.hearers = hearers
-                    self._show(number)
+                    self._show(line)
             self.lines.append(Line("ruling", beat.seat, hearers, beat.text, ended=True))
-            self._show(len(self.lines) - 1)
+            self._show(self.lines[-1])
         elif last is None or last.ended or (last.role, last.seat) != (beat.role, beat.seat):
             self.lines.append(Line(beat.role, beat.seat, hearers, beat.text))
         else:
             last.text += beat.text
 
-    def _show(self, number: int) -> None:
-        line = self.lines[number]
-        data = {"line": number, "role": line.role, "seat": line.seat, "text": line.text, "ended": line.ended}
+    def _show(self, line: Line) -> None:
+        data = {"line": line.key, "role": line.role, "seat": line.seat, "text": line.text, "ended": line.ended}
         self._say("line", data, line.hearers)
 
     def _say(self, event: str, data: Mapping[str, Any], hearers: tuple[str, ...] | None = None) -> None:

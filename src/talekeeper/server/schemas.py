@@ -389,7 +389,7 @@ class Player(Model):
 class FlightLine(Model):
     """Something said in the round that is not yet written."""
 
-    line: int
+    line: str = Field(description="A key of its own: the same line comes again as it grows.")
     role: str
     seat: str
     text: str

@@ -72,14 +72,12 @@ async def play(room: InRoom, view: Looking) -> schemas.Play:
 async def _play(room: Room, seat: str | None) -> schemas.Play:
     table, state = room.table, await room.table.state()
     waiting = room.waiting or None
-    heard = [(number, line) for number, line in enumerate(room.lines) if seat is None or seat in line.hearers]
+    heard = [line for line in room.lines if seat is None or seat in line.hearers]
     return schemas.Play(
         scenario=table.setup.pack, title=table.scenario.title, round=await table.round_now(),
         party=[_player(room, state, one, shown=seat in (None, DM, one)) for one in table.setup.party], running=room.running, auto=room.auto,
         waiting=waiting if seat in (None, DM, waiting) else None, ending=state.ending, failed=room.failed if seat is None else "",
-        lines=[
-            schemas.FlightLine(line=number, role=line.role, seat=line.seat, text=line.text, ended=line.ended) for number, line in heard
-        ],
+        lines=[schemas.FlightLine(line=line.key, role=line.role, seat=line.seat, text=line.text, ended=line.ended) for line in heard],
     )  # fmt: skip
 
 
