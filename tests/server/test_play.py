@@ -116,7 +116,7 @@ async def test_what_is_no_game_is_refused(owner: Client, table: Table) -> None:
     await owner.refused(422, "POST", "/games", {**GAME, "name": "x", "scenario": "/etc/passwd"})
     await owner.refused(422, "POST", f"{LAMP}/act", {"text": "I act."})
     await table.rogue.refused(404, "POST", f"{LAMP}/step")
-    assert [one["id"] for one in (await owner.get("/scenarios"))["scenarios"]] == ["tidelamp"]
+    assert "tidelamp" in [one["id"] for one in (await owner.get("/scenarios"))["scenarios"]]
 
 
 async def test_the_page_needs_no_token_and_holds_nobodys_words(table: Table) -> None:

@@ -83,7 +83,7 @@ async function draw() {
   Object.assign(app, { turns: [...app.older.filter((old) => turns.turns.length && old.number < turns.turns[0].number), ...turns.turns], more: turns.more && !app.older.length, play, seats: seats, scene, branches: branches.branches });
   if (!app.at) app.all = app.turns;
   frame();
-  const column = $("story");
+  const column = $("scroll");
   const low = column.scrollHeight - column.scrollTop - column.clientHeight < 160;
   renderTurns(app, $("turns"));
   renderComposer(app, $("composer"));
@@ -99,7 +99,7 @@ function frame() {
   if ($("table")) return tabs();
   put($("main"), h("div", { id: "table", "data-pane": "story" },
     h("aside", { id: "rail", "aria-label": "Seats" }),
-    h("section", { id: "story", "aria-label": "Story", tabindex: "-1" }, h("div", { id: "turns" }), h("div", { id: "composer" })),
+    h("section", { id: "story", "aria-label": "Story", tabindex: "-1" }, h("div", { id: "scroll", tabindex: 0, role: "region", "aria-label": "What was told" }, h("div", { id: "turns" })), h("div", { id: "composer" })),
     h("aside", { id: "inspect", "aria-label": "Inspector" }, h("div", { id: "tabs", role: "tablist", "aria-label": "Inspector" }), h("div", { id: "panel", role: "tabpanel", tabindex: 0 })),
     h("section", { id: "time", "aria-label": "Timeline" }),
     h("nav", { id: "bottom", "aria-label": "Parts of the page" }, [["rail", "Seats"], ["story", "Story"], ["inspect", "Memory"], ["time", "Time"]].map(([pane, label]) => h("button", { "data-to": pane, onclick: () => showPane(pane) }, label)))));
@@ -218,7 +218,7 @@ function spoken(data) {
   app.play.running = true;
   app.play.lines = [...app.play.lines].filter(Boolean);
   if ($("turns")) renderTurns(app, $("turns"));
-  const column = $("story");
+  const column = $("scroll");
   if (column && column.scrollHeight - column.scrollTop - column.clientHeight < 400) column.scrollTop = column.scrollHeight;
   return undefined;
 }

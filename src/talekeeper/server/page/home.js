@@ -43,6 +43,7 @@ function scenario(app, one, stories) {
   });
   const begin = async (event) => {
     event.preventDefault();
+    event.submitter.disabled = true;
     const party = heroes.filter(({ plays }) => plays.value);
     const body = { name: title.value, scenario: one.id, party: party.map(({ hero }) => hero.id), humans: party.filter(({ plays }) => plays.value === "human").map(({ hero }) => hero.id), seed: Number(seed.value) };
     try {
@@ -51,11 +52,13 @@ function scenario(app, one, stories) {
       app.open(made.id);
     } catch (error) {
       toast(error.message, "bad");
+      event.submitter.disabled = false;
     }
   };
-  return h("form", { class: "scenario", onsubmit: begin },
-    h("h3", {}, one.title), h("p", { class: "tagline" }, one.tagline), h("p", { class: "prose" }, one.premise[0]),
+  return h("details", { class: "scenario", name: "scenario" },
+    h("summary", {}, h("h3", {}, one.title), h("p", { class: "tagline" }, one.tagline)),
+    h("form", { onsubmit: begin }, h("p", { class: "prose" }, one.premise[0]),
     h("ul", { class: "heroes" }, heroes.map(({ hero, plays }) => h("li", {}, dot(hero.id, hero.name), h("div", {}, h("strong", {}, hero.name), h("span", { class: "muted" }, hero.calling)), plays))),
-    h("div", { class: "fields" }, h("label", {}, "Name", title), h("label", {}, "Seed", seed), h("button", { class: "button primary" }, "Begin")),
+    h("div", { class: "fields" }, h("label", {}, "Name", title), h("label", {}, "Seed", seed), h("button", { class: "button primary" }, "Begin"))),
   );
 }

@@ -41,9 +41,9 @@ async function prompt(app) {
     h("p", { class: "muted small" }, `${found.tokens} of ${found.budget} tokens · ${found.stable_tokens} of them stay the same for the next prompt`),
     parts.map((block, number) => h("details", { class: "block", open: number === parts.length - 1 },
       h("summary", {}, h("span", { class: `swatch p${number % 6}` }), h("strong", {}, block.heading.replace(/[#[\]]/g, "").trim() || block.name), h("span", { class: "number" }, block.tokens)),
-      block.items.map((item) => h("p", { class: `item ${item.kind}`, tabindex: 0, ...light(app, item.sources) }, item.text, h("span", { class: "muted small" }, item.kind === "turn" || !item.turn_count ? "" : ` stands for ${item.turn_count} turns`, item.clipped ? " · cut short" : ""))))),
+      block.items.map((item) => h("p", { class: `item ${item.kind}`, tabindex: 0, ...light(app, item.sources) }, item.text, h("span", { class: "muted small" }, item.kind === "turn" || item.turn_count < 2 ? "" : ` stands for ${item.turn_count} turns`, item.clipped ? " · cut short" : ""))))),
     h("h3", {}, "Left out"),
-    found.left_out.length ? h("ul", { class: "plain" }, found.left_out.map((one) => h("li", { tabindex: 0, ...light(app, one.sources) }, `${one.turn_count} turns of “${one.block}”: ${REASONS[one.reason]}`, h("span", { class: "number" }, one.tokens)))) : h("p", { class: "muted" }, "Nothing: every turn is there word for word.")];
+    found.left_out.length ? h("ul", { class: "plain" }, found.left_out.map((one) => h("li", { tabindex: 0, ...light(app, one.sources) }, `${one.turn_count} ${one.turn_count === 1 ? "turn" : "turns"} of “${one.block}”: ${REASONS[one.reason]}`, h("span", { class: "number" }, one.tokens)))) : h("p", { class: "muted" }, "Nothing: every turn is there word for word.")];
 }
 
 function sized(made, tokens) {
