@@ -101,6 +101,7 @@ async def test_a_name_is_the_same_by_any_of_its_parts(keeper: tk.Keeper) -> None
     story = await begin(keeper)
     await story.append("dm", "Sergeant Hob Grist finds 5 gold crowns under the bridge.")
     await story.append("dm", "They say that Grist kept the crowns. They say that Hob Grist has a daughter.")
+    await story.append("elena", "Halt!")
     await story.append("dm", "At the gate you see Elena, who lost 40 gold, and then Elena Swift vanishes.")
     names = await found(story)
     assert [name for name in names if "Grist" in name] == ["Sergeant Hob Grist"]
@@ -119,7 +120,9 @@ async def test_a_name_is_a_whole_word(keeper: tk.Keeper) -> None:
 async def test_player_characters_are_no_loose_ends_but_others_are(keeper: tk.Keeper) -> None:
     story = await begin(keeper)
     await story.append("dm", "Rook gives 40 gold to Elena Swift, and Elena Swift gives the map to Rook.")
-    await story.append("dm", "Rook thanks Elena.")
+    await story.append("rogue", "I thank her.")
+    await story.append("elena", "It was nothing.")
+    await story.append("dm", "Rook leaves with Elena.")
     assert "Rook" not in await found(story)
     assert "Elena Swift" in await found(story)
 

@@ -7,8 +7,9 @@ asked for everything they can know.
 
 from __future__ import annotations
 
+import dataclasses
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -18,6 +19,7 @@ from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
 
 import talekeeper as tk
+from talekeeper.memory import AgentMemory, MemoryManager, character_facts, find_callbacks, list_sessions, recap, remember
 from talekeeper.testing.models import MoodyModel
 
 KEY = tk.MemoryKey("acme", "ana", "ash-crown")
@@ -227,7 +229,29 @@ async def known_to(story: tk.Story, seat: str, *, brief: bool, budgets: Sequence
         hits = await story.recall(seat, query, limit=60)
         known[f"recall {query}"] = [(number[hit.turn.id], hit.score, hit.turn.text) for hit in hits]
     known["stats"] = (await story.stats()).seats[seat]
+    for budget in (260, 1100):
+        known[f"remember {budget}"] = await anyway(remember(story, seat, budget=budget))
+    for name in (seat, "Elena Swift", "Captain Voss"):
+        facts = await character_facts(story, seat, name)
+        known[f"facts of {name}"] = [(fact.kind, fact.text, fact.about, fact.turn, fact.weight) for fact in facts.all]
+    ends = await find_callbacks(story, seat, limit=99, resolved=True)
+    known["loose ends"] = [dataclasses.replace(end, sources=()) for end in ends]
+    known["sessions"] = [(one.number, one.title, one.turn) for one in await list_sessions(story, seat)]
+    known["recap"] = (await recap(story, seat, budget=600)).text
+    known["agent"] = await anyway(MemoryManager(story).agent_memory(seat))
     return known
+
+
+async def anyway(asking: Awaitable[Any]) -> Any:
+    """What is answered, without ids, or how much what is pinned would need."""
+    try:
+        answer = await asking
+    except tk.BudgetTooSmall as small:
+        return small.needed
+    if isinstance(answer, AgentMemory):
+        facts = answer.character_facts
+        return dataclasses.replace(answer, character_facts=None), [fact.text for fact in facts.all] if facts else []
+    return answer.text
 
 
 async def asked(story: tk.Story, seat: str, number: dict[str, int], budget: int, query: str | None) -> Any:

@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 from talekeeper import rim
 from talekeeper.errors import InvalidInput
 from talekeeper.memory.moments import TOPIC as MOMENTS
-from talekeeper.memory.naming import Cast, cast_of, key_of
+from talekeeper.memory.naming import Cast, cast_of, key_of, met_seats
 from talekeeper.model import Seat, Turn
 from talekeeper.recipe import Note
 from talekeeper.remembering import Remembering, TurnRef
@@ -82,7 +82,8 @@ async def find_callbacks(story: Remembering, seat: str, *, limit: int = 5, resol
     """What is worth bringing back for the seat, the best first. `resolved`: what is over as well, behind the rest."""
     rim.whole(limit, "limit")
     value = READER.merge([await story.gather(seat, READER), await _noted(story, seat)])
-    rows = _united([Thread(*row) for row in value["threads"]], {one.id: one for one in story.seats}, cast_of(story.seats))
+    seats = await met_seats(story, seat)
+    rows = _united([Thread(*row) for row in value["threads"]], {one.id: one for one in seats}, cast_of(seats))
     over = [(mark.seq, key_of(mark.data["name"])) for mark in await story.marks(seat, RESOLVED)]
     rows = [row._replace(end=row.last) if any(seq >= row.seq and key == key_of(row.name) for seq, key in over) else row for row in rows]
     rows = [row for row in rows if resolved or not row.is_over]

@@ -11,14 +11,14 @@ today is a traitor.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 from talekeeper import rim
 from talekeeper.errors import InvalidInput
-from talekeeper.memory.naming import cast_of, key_of, named_in
+from talekeeper.memory.naming import cast_of, key_of, met_seats, named_in
 from talekeeper.model import Marked, Seat, Turn
 from talekeeper.recipe import Note
 from talekeeper.remembering import Remembering, TurnRef
@@ -103,19 +103,19 @@ async def add(
 async def character_facts(story: Remembering, seat: str, character: str | None = None) -> CharacterFacts:
     """What the seat knows of a character: by default of itself. A character is a seat's id, or any name."""
     asked = character if character is not None else seat
-    known = {one.id: one for one in story.seats}
+    seats = await met_seats(story, seat, asked)
     found = await story.gather(seat, READER)
     marks = [mark for topic in await story.topics(seat, prefix=TOPIC) for mark in await story.marks(seat, topic)]
     noted: list[Value] = [{mark.topic.split(":", 2)[2]: [_of_mark(mark)]} for mark in marks]
     value = READER.merge([found, *noted])
-    whose = _Whose(story.seats, asked)
+    whose = _Whose(seats, [one.id for one in story.seats if one.role == "dm"], asked, value)
     rows = [row for key, rows in value.items() for row in map(Row._make, rows) if whose.has(key) or whose.is_met(row)]
     rows = [row for kind in KINDS for row in _capped(_newest(rows), kind, MAX_FACTS[kind])]
     told = {mark.seq: mark.turn for mark in marks if mark.sources}
     numbers = [told.get(row.seq, number) for row, number in zip(rows, await story.ordinals(seat, [row.seq for row in rows]), strict=True)]
     facts = [_fact(row, number) for row, number in zip(rows, numbers, strict=True)]
     kinds = {kind: tuple(fact for fact in facts if fact.kind == kind) for kind in KINDS}
-    label = known[whose.seat].label if whose.seat is not None else asked
+    label = next((one.label for one in seats if one.id == whose.seat), asked)
     return CharacterFacts(label, kinds["trait"], kinds["relationship"], kinds["event"])
 
 
@@ -147,13 +147,16 @@ def _named(text: str, name: str) -> str:
 
 
 class _Whose:
-    """Which keys stand for the one who is asked about."""
+    """Which keys stand for the one who is asked about: a seat, or else whoever is called so, by more or by less of the name."""
 
-    def __init__(self, seats: tuple[Seat, ...], asked: str) -> None:
+    def __init__(self, seats: tuple[Seat, ...], dms: Collection[str], asked: str, keys: Iterable[str]) -> None:
         self._cast = cast_of(seats)
-        self._dms = {seat.id for seat in seats if seat.role == "dm"}
-        self._key = key_of(asked)
-        self.seat = asked if any(seat.id == asked for seat in seats) else self._cast.seat(self._key)
+        self._dms = dms
+        key = key_of(asked)
+        self.seat = asked if any(seat.id == asked for seat in seats) else self._cast.seat(key)
+        self._name = {*key.split()}
+        longer = [words for other in keys if not other.startswith(YOU) and self._name < (words := {*other.split()})]
+        self._whole = longer[0] if len(longer) == 1 else self._name
 
     def is_met(self, row: Row) -> bool:
         """Whether it tells how someone else stands to the one who is asked about."""
@@ -161,10 +164,11 @@ class _Whose:
 
     def has(self, key: str) -> bool:
         if key.startswith(YOU):
-            return self.seat is not None and set(key[1:].split(",")) - self._dms == {self.seat}
+            return self.seat is not None and {*key[1:].split(",")} - {*self._dms} == {self.seat}
         if self.seat is not None:
             return self._cast.seat(key) == self.seat
-        return self._cast.seat(key) is None and (set(key.split()) <= set(self._key.split()) or set(key.split()) > set(self._key.split()))
+        words = {*key.split()}
+        return self._cast.seat(key) is None and (words <= self._whole or words > self._name)
 
 
 # -- rows: what is gathered ------------------------------------------------------------------------------------------------

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
-from talekeeper.model import Seat
+from talekeeper.model import Seat, Turn
+from talekeeper.remembering import Remembering
 from talekeeper.summarize.words import listed, normalise
 
 _TITLES = frozenset(
@@ -85,7 +86,25 @@ class Cast:
         return None
 
 
-@lru_cache(maxsize=64)
-def cast_of(seats: tuple[Seat, ...]) -> Cast:
-    """The cast of a story."""
-    return Cast(seats)
+cast_of = lru_cache(maxsize=256)(Cast)
+"""The same cast for the same seats."""
+
+
+class SpeakersRead:
+    """Who was heard. A `Gathering`."""
+
+    name = "speakers.1"
+
+    def read(self, turns: Sequence[Turn]) -> list[str]:
+        """Those who speak, come or go in some turns."""
+        return sorted({turn.speaker for turn in turns if turn.speaker})
+
+    def merge(self, parts: Sequence[list[str]]) -> list[str]:
+        """All of them; there are no more than seats."""
+        return sorted({speaker for part in parts for speaker in part})
+
+
+async def met_seats(story: Remembering, seat: str, *more: str | None) -> tuple[Seat, ...]:
+    """The seats that this one has heard, itself, and some more: that there are others must not show in what it is told (I3)."""
+    known = {*await story.gather(seat, SpeakersRead()), seat, *more}
+    return tuple(other for other in story.seats if other.id in known)

@@ -70,13 +70,14 @@ READER = SessionsRead()
 async def list_sessions(story: Remembering, seat: str) -> list[Session]:
     """The sessions that the seat heard begin, from number 1 on; 0 is what came before the first, if anything did."""
     marks = [(int(str(seq)), str(title)) for seq, title in await story.gather(seat, READER)]
-    starts = [(0, "")] * (not marks or marks[0][0] > 1) + marks
-    numbers = await story.ordinals(seat, [seq for seq, _ in starts])
-    first = 0 if starts[0][1] == "" and starts[0][0] == 0 else 1
-    ends = [seq for seq, _ in starts[1:]]
+    numbers = await story.ordinals(seat, [seq for seq, _ in marks])
+    rows = [(number, title, turn, seq) for number, ((seq, title), turn) in enumerate(zip(marks, numbers, strict=True), 1)]
+    if not numbers or numbers[0] > 1:  # something was heard before the first
+        rows.insert(0, (0, "", 1, 0))
+    ends: list[int | None] = [*(seq for *_, seq in rows[1:]), None]
     return [
-        Session(number=first + at, title=title, turn=max(1, numbers[at]), after=seq, before=ends[at] if at < len(ends) else None)
-        for at, (seq, title) in enumerate(starts)
+        Session(number=number, title=title, turn=turn, after=seq, before=end)
+        for (number, title, turn, seq), end in zip(rows, ends, strict=True)
     ]
 
 
