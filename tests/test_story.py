@@ -1566,3 +1566,10 @@ async def test_adopting_a_line_gives_it_the_name_and_keeps_the_other(story: tk.S
     await story.append("rogue", "And on.")
     with pytest.raises(tk.UnknownBranch):
         await story.adopt("main~2")
+
+
+async def test_a_fork_cannot_be_named_like_what_a_rewind_leaves_behind(story: tk.Story) -> None:
+    await tell(story, 2)
+    with pytest.raises(tk.InvalidInput, match="kept for what rewinds leave behind"):
+        await story.fork(name="main~1")
+    assert [branch.name for branch in await story.branches()] == ["main"]

@@ -115,6 +115,8 @@ class Story(Telling, Remembering):
                 name = next(free for number in range(1, len(taken) + 2) if (free := f"fork-{number}") not in taken)
             elif rim.name(name, "the branch's name") in taken:
                 raise InvalidInput(f"there is a branch {name!r} already")
+            elif "~" in name:
+                raise InvalidInput(f"the name {name!r} has a ~ in it: such names are kept for what rewinds leave behind")
             called = name
 
             async def make() -> Commit:

@@ -93,4 +93,4 @@ def test_requests_about_a_story_that_is_there_are_answered_as_described(server: 
 def test_many_requests_are_answered_as_described(server: Server, known: str, name: str, free: bool) -> None:
     assert GRANTS[name].opens("ana.ash-crown")
     config = (HERE / "schemathesis.toml").read_text() if free else known
-    schemathesis(server, config, name, "--max-examples", "150")
+    schemathesis(server, config, name, "--max-examples", "80")

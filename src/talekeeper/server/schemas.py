@@ -317,7 +317,9 @@ class Rewind(Body):
 
 class Fork(Body):
     at: str | None = Field(None, max_length=limits.NAME, description="The turn to begin after: its id or number; by default the newest.")
-    name: Name | None = Field(None, description="The branch's name; one is made up where it is left out.", examples=["what-if"])
+    name: Annotated[Name, StringConstraints(pattern="^[^~]*$")] | None = Field(
+        None, description="The branch's name; one is made up where it is left out.", examples=["what-if"]
+    )
 
 
 class Switch(Body):
