@@ -105,6 +105,38 @@ async def test_chat_makes_a_summarizer_of_it() -> None:
     assert await ask(ASKED) == "It rained."
 
 
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [
+        ("Mira left. [1] Rook st", "Mira left. [1]"),
+        ("Mira left. [1, 2] Voss paid 4.50 gol", "Mira left. [1, 2]"),
+        ("“Go!” said Mira. “Why", "“Go!” said Mira."),
+        ("雨が降る。船長は", "雨が降る。"),
+    ],
+)
+async def test_of_an_answer_that_was_cut_off_the_whole_sentences_are_kept(said: str, kept: str) -> None:
+    class Cut:
+        name = "cut"
+
+        async def stream(self, request: Request) -> AsyncGenerator[str, None]:
+            yield said
+            raise tk.ModelFailed("reached its limit", cut=True)
+
+    assert await chat(Cut())(ASKED) == kept
+
+
+async def test_one_without_a_whole_sentence_is_a_failure() -> None:
+    class Cut:
+        name = "cut"
+
+        async def stream(self, request: Request) -> AsyncGenerator[str, None]:
+            yield "Mira left with the"
+            raise tk.ModelFailed("reached its limit", cut=True)
+
+    with pytest.raises(tk.ModelFailed, match="reached its limit"):
+        await chat(Cut())(ASKED)
+
+
 async def test_a_schema_is_passed_on_as_the_models_own() -> None:
     seen: list[AgentInfo] = []
 

@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import asyncio
 import difflib
+import itertools
+import re
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -219,14 +221,32 @@ def chat(
     model: Modelled, *, base_url: str | None = None, key_from: str | None = None, max_tokens: int = MAX_TOKENS,
     patience: Patience | None = None, **settings: Any,
 ) -> ChatModel:  # fmt: skip
-    """The model as an async callable from messages to text, for `talekeeper.open(summarizer=…)`."""
+    """The model as an async callable from messages to text, for `talekeeper.open(summarizer=…)`.
+
+    Of an answer that reaches its limit the whole sentences are kept: a small model seldom ends by itself, and what a summary misses
+    then is noticed and made up for by those who check it. The n-th question has the seed n, so a run tells the same twice."""
     found = find(model, base_url=base_url, key_from=key_from, **settings)
     waiting = patience or Patience()
+    asked = itertools.count()
 
     async def ask(messages: Sequence[Message]) -> str:
-        return await answer(found, Request(messages, max_tokens=max_tokens, sober=True), waiting)
+        said = ""
+        try:
+            request = Request(messages, max_tokens=max_tokens, seed=next(asked), sober=True)
+            async with aclosing(listen(found, request, waiting)) as pieces:
+                async for piece in pieces:
+                    said += piece
+        except ModelFailed as exc:
+            whole = _WHOLE_SENTENCES.match(said)
+            if not exc.cut or whole is None:
+                raise
+            return whole[0]
+        return said
 
     return ask
+
+
+_WHOLE_SENTENCES = re.compile(r".*[.!?…。！？][\"'”’»)\]」』]*(?=\s|$|[^\x00-\x7f])(?:\s*\[[\d,;\s–-]+\])?", re.S)
 
 
 __all__ = ["MAX_TOKENS", "Called", "Model", "Modelled", "Patience", "Request", "answer", "chat", "find", "listen"]
