@@ -9,14 +9,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypedDict
 
-from talekeeper.memory.moments import KeeperResponse, build_moment_from_keeper, moment_mark
+from talekeeper.memory.moments import AdventureMoment, KeeperResponse, build_moment_from_keeper, moment_mark
 from talekeeper.model import Mark
 from talekeeper.table import events as ev
 from talekeeper.table import rules
 from talekeeper.table.brain import Ruling
 from talekeeper.table.events import Event, audience, event_from_json, event_to_json
 from talekeeper.table.game import GameState, fold
-from talekeeper.table.scenario import Scenario
 from talekeeper.table.settling import Settled
 from talekeeper.telling import Draft
 
@@ -149,7 +148,7 @@ def _trigger(trigger: Any, state: GameState) -> dict[str, Any]:
 # -- into the log ----------------------------------------------------------------------------------------------------------
 
 
-def drafts_of(flight: Flight, state: GameState, scenario: Scenario) -> list[Draft]:
+def drafts_of(flight: Flight, state: GameState) -> list[Draft]:
     """The round as turns, in the order in which it was told; what it changes rides with the ruling that changed it."""
     when = f"Day {rules.day(state)}, {rules.watch(state)}"
     drafts = [_spoken(words, when) for words in flight["scenes"]]
@@ -172,9 +171,6 @@ def _spoken(words: Words, when: str | None = None) -> Draft:
 def _ruled(decision: Decision) -> Draft:
     marks = [Mark(GAME, {"events": decision["events"], "triggers": decision["triggers"]}, keep=KEPT_RULINGS)]
     if decision["moment"] is not None:
-        from_keeper = KeeperResponse(decision["resolution"], *decision["moment"])
-        moment = build_moment_from_keeper(from_keeper, 0)
-        assert moment is not None
-        marks.append(moment_mark(moment))
+        marks.append(moment_mark(AdventureMoment(0, *decision["moment"])))
     words = " ".join([decision["resolution"], *(f"(Not so: {reason}.)" for reason in decision["refused"])])
     return Draft("", words, heard_by=tuple(decision["hearers"]), location=decision["place"], kind="event", marks=tuple(marks))

@@ -175,7 +175,7 @@ class Table:
         state = await self.state()
         if not await self._only_whispers_since(flight["version"]):
             raise Conflict("the story has moved on since this round began: play it again from where it is now")
-        drafts = drafts_of(flight, state, self.scenario)
+        drafts = drafts_of(flight, state)
         if not drafts:
             return []
         first = drafts[0]
