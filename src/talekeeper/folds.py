@@ -58,6 +58,15 @@ class Missing(Exception):
         self.positions = tuple(positions)
 
 
+class Shown(NamedTuple):
+    """How a fold stood in a context: the model's text that was shown if one was, whether it has nothing to tell, and the paragraphs,
+    with its place and without."""
+
+    text: TextRecord | None
+    quiet: bool
+    items: dict[bool, Item]
+
+
 class Node:
     """A fold in a tree. Its identity never changes; its texts are filled in as they are made."""
 
@@ -85,9 +94,7 @@ class Node:
     sentences: tuple[Sentence, ...] | None
     texts: list[TextRecord]
     gathered: dict[str, Any]
-    shown: (
-        tuple[TextRecord | None, dict[bool, Item]] | None
-    )  # the model's text that was shown, and how it stood, with its place and without
+    shown: Shown | None
 
     def __init__(self, key: str, level: int) -> None:
         self.key = key

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
-from talekeeper.folds import Node, Path, Ref, extract, in_order, unpack_sentences, visible_text
+from talekeeper.folds import Node, Path, Ref, Shown, extract, in_order, unpack_sentences, visible_text
 from talekeeper.model import Fold, Item, Sentence, Turn
 from talekeeper.ports import TextRecord
 from talekeeper.rendering import defuse, label, line
@@ -23,6 +23,8 @@ NEWEST = 0.35
 """How much of a narrow room the newest folds may take as they are; the rest is for the digest of all that is older."""
 WIDER = 0.7
 """How much of what is left goes to the largest fold that there was no room to take apart: the past is no coarser than it need be."""
+PLACED = 0.85
+"""What is left of a digest's room where places are named in it."""
 QUIET = 1.0
 """What a sentence must be worth at the least for a fold to take a line of its own."""
 
@@ -44,7 +46,7 @@ class Line:
 
 Digests: TypeAlias = "dict[tuple[int, ...], tuple[Sequence[Item], Item | None]]"
 """Digests by their room and the identities of the items they stand for, which are kept with them."""
-DIGESTS_IN_MEMORY = 64
+DIGESTS_IN_MEMORY = 128
 
 
 @dataclass(slots=True)
@@ -81,12 +83,19 @@ class Sources:
 # -- one fold ----------------------------------------------------------------------------------------------------------
 
 
+def _shown(node: Node, sources: Sources) -> Shown:
+    """What is known of the fold as it is to be shown now."""
+    text = sources.text_of(node)
+    if node.shown is None or node.shown.text is not text:
+        sentences = sources.sentences(node)
+        quiet = bool(sentences) and all(0 < sentence.weight < QUIET for sentence in sentences)
+        node.shown = Shown(text, quiet, {})
+    return node.shown
+
+
 def fold_item(node: Node, sources: Sources, *, placed: bool = True) -> Item:
     """The fold as a paragraph, with or without its place. Rendered and counted once, as long as the same text is to be shown."""
-    text = sources.text_of(node)
-    if node.shown is None or node.shown[0] is not text:
-        node.shown = text, {}
-    items = node.shown[1]
+    items = _shown(node, sources).items
     if placed not in items:
         items[placed] = _paragraph(node, placed, sources)
     return items[placed]
@@ -131,12 +140,6 @@ def as_fold(node: Node, sources: Sources) -> Fold:
     )  # fmt: skip
 
 
-def _is_quiet(node: Node, sources: Sources) -> bool:
-    """Whether nothing in the fold is worth a line."""
-    sentences = sources.sentences(node)
-    return bool(sentences) and all(0 < sentence.weight < QUIET for sentence in sentences)
-
-
 # -- folds into a room -------------------------------------------------------------------------------------------------
 
 
@@ -163,17 +166,20 @@ class _Fitting:
     wider: dict[str, Item] = field(default_factory=dict)
 
     def cost(self, node: Node) -> int:
-        return 0 if self.hush and _is_quiet(node, self.sources) else fold_item(node, self.sources).tokens
+        return 0 if self._hushed(node) else fold_item(node, self.sources).tokens
+
+    def _hushed(self, node: Node) -> bool:
+        return self.hush and _shown(node, self.sources).quiet
 
     def fit(self, nodes: Sequence[Node], room: int) -> list[Item]:
         spare = room - sum(map(self.cost, nodes))
         if spare < 0:
             return self._condense(nodes, room)
-        fine, spare = self._refine(nodes, spare)
+        fine, spare = self._refine(nodes, spare, max(1, room // 16))
         whole = self.unfold == "none" or any(node.level for node in fine)
         return self._paragraphs(fine if whole else self._unfold(fine, spare))
 
-    def _refine(self, nodes: Sequence[Node], spare: int) -> tuple[list[Node], int]:
+    def _refine(self, nodes: Sequence[Node], spare: int, step: int) -> tuple[list[Node], int]:
         """Smaller folds in the place of larger ones, the largest first, of these the newest first, while there is room."""
         fine = list(nodes)
         for level in range(max((node.level for node in nodes), default=0), 0, -1):
@@ -184,18 +190,20 @@ class _Fitting:
                 finer = self.sources.children_of(node)
                 more = sum(map(self.cost, finer)) - self.cost(node)
                 if more > spare:
-                    spare -= self._widen(node, finer, spare)
+                    spare -= self._widen(node, finer, int(spare * WIDER) // step * step)
                     break
                 spare -= more
                 fine[at : at + 1] = finer
         return sorted(fine, key=lambda node: node.first), spare
 
-    def _widen(self, node: Node, finer: Sequence[Node], spare: int) -> int:
-        """Tells a fold at more length than its own text, from the smaller ones in it, and returns how much more room that takes."""
-        if self.wider or self.sources.text_of(node) is not None:
+    def _widen(self, node: Node, finer: Sequence[Node], more: int) -> int:
+        """Tells a fold at more length than its own text, from the smaller ones in it, and returns how much more room that takes.
+
+        `more` comes in steps, so that the fold is told the same way again, and need not be told anew, while the newest come and go."""
+        if not more or self.wider or self.sources.text_of(node) is not None:
             return 0
         before = self.cost(node)
-        digest = _digest(finer, before + int(spare * WIDER), self.sources)
+        digest = _digest(finer, before + more, self.sources)
         if digest is None or digest.tokens <= before:
             return 0
         self.wider[node.key] = digest
@@ -242,7 +250,7 @@ class _Fitting:
             if isinstance(part, Line):
                 items.append(part.item)
                 place = None
-            elif self.hush and _is_quiet(part, self.sources):
+            elif self._hushed(part):
                 if last < 0:
                     silent.append(fold_item(part, self.sources))
                 else:
@@ -270,7 +278,7 @@ def _digest(nodes: Sequence[Node], room: int, sources: Sources) -> Item | None:
     key = (room, *map(id, items))
     if key not in made:
         if len(made) >= DIGESTS_IN_MEMORY:
-            made.clear()
+            del made[next(iter(made))]
         made[key] = items, _make_digest(nodes, items, room, sources)
     return made[key][1]
 
@@ -278,7 +286,7 @@ def _digest(nodes: Sequence[Node], room: int, sources: Sources) -> Item | None:
 def _make_digest(nodes: Sequence[Node], items: Sequence[Item], room: int, sources: Sources) -> Item | None:
     sentences = in_order((node, sources.sentences(node)) for node in nodes)
     known = tuple(dict.fromkeys(name for node in nodes for name in node.known))
-    limit = room - 2
+    limit = int((room - 2) * (PLACED if any(sentence.place for sentence in sentences) else 1))
     text, tokens = "", room + 1
     while tokens > room and limit > 0 and sentences:
         text = f"- {defuse(flow(extractive.merge(sentences, limit=limit, known=known)))}\n"
