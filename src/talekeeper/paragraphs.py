@@ -23,8 +23,10 @@ NEWEST = 0.35
 """How much of a narrow room the newest folds may take as they are; the rest is for the digest of all that is older."""
 WIDER = 0.7
 """How much of what is left goes to the largest fold that there was no room to take apart: the past is no coarser than it need be."""
+LARGE = 1000
+"""From this room up, a sentence more or less is not worth telling anew what was told before."""
 PLACED = 0.85
-"""What is left of a digest's room where places are named in it."""
+"""How much of a large room is tried first for a digest in which places are named, since they will take the rest."""
 QUIET = 1.0
 """What a sentence must be worth at the least for a fold to take a line of its own."""
 
@@ -175,7 +177,7 @@ class _Fitting:
         spare = room - sum(map(self.cost, nodes))
         if spare < 0:
             return self._condense(nodes, room)
-        fine, spare = self._refine(nodes, spare, max(1, room // 16))
+        fine, spare = self._refine(nodes, spare, room // 16 if room >= LARGE else 1)
         whole = self.unfold == "none" or any(node.level for node in fine)
         return self._paragraphs(fine if whole else self._unfold(fine, spare))
 
@@ -286,7 +288,7 @@ def _digest(nodes: Sequence[Node], room: int, sources: Sources) -> Item | None:
 def _make_digest(nodes: Sequence[Node], items: Sequence[Item], room: int, sources: Sources) -> Item | None:
     sentences = in_order((node, sources.sentences(node)) for node in nodes)
     known = tuple(dict.fromkeys(name for node in nodes for name in node.known))
-    limit = int((room - 2) * (PLACED if any(sentence.place for sentence in sentences) else 1))
+    limit = int(room * PLACED) if room >= LARGE and any(sentence.place for sentence in sentences) else room - 2
     text, tokens = "", room + 1
     while tokens > room and limit > 0 and sentences:
         text = f"- {defuse(flow(extractive.merge(sentences, limit=limit, known=known)))}\n"
