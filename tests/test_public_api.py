@@ -17,6 +17,7 @@ from talekeeper import errors
 
 PUBLIC = [
     "FLOOR",
+    "QUESTION_RECIPE",
     "Block",
     "BranchInfo",
     "BudgetTooSmall",

@@ -188,8 +188,11 @@ async def test_rarer_words_weigh_more_and_scores_fall(story: tk.Story) -> None:
 
 
 async def test_of_equal_turns_the_newest_comes_first(story: tk.Story) -> None:
-    turns = [await story.append("dm", "The gate is shut.") for _ in range(5)]
-    hits = await story.recall("rogue", "gate", limit=3)
+    turns = []
+    for number in range(5):
+        turns.append(await story.append("dm", "The gate is shut."))
+        await story.append_many([tk.Draft("dm", sentence(number * 8 + n)) for n in range(6)])
+    hits = await story.recall("rogue", "gate shut", limit=3)
     assert [hit.turn.id for hit in hits] == [turn.id for turn in turns[:1:-1]]
 
 

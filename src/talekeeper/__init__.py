@@ -74,7 +74,7 @@ if TYPE_CHECKING:
         to_json,
     )  # fmt: skip
     from talekeeper.ports import ChatModel, Message, Store, TokenCounter
-    from talekeeper.recipe import Note, Part, Recipe
+    from talekeeper.recipe import QUESTION_RECIPE, Note, Part, Recipe
     from talekeeper.story import Story
     from talekeeper.summarize.janitor import Janitor
     from talekeeper.telling import Draft
@@ -94,7 +94,7 @@ _HOMES = {
     "Turn to_json",
     "ports": "ChatModel Message Store TokenCounter",
     "story": "Story",
-    "recipe": "Note Part Recipe",
+    "recipe": "Note Part QUESTION_RECIPE Recipe",
     "telling": "Draft",
     "summarize.janitor": "Janitor",
     "tokens": "Exact Heuristic best_counter counter_for estimate_tokens",
@@ -103,6 +103,7 @@ _HOME = {name: module for module, names in _HOMES.items() for name in names.spli
 
 __all__ = [
     "FLOOR",
+    "QUESTION_RECIPE",
     "Block",
     "BranchInfo",
     "BudgetTooSmall",

@@ -1,18 +1,16 @@
-"""Fitting text into a budget: clipping what is too long, choosing among what does not all fit. Pure.
+"""Fitting text into a budget: clipping what is too long. Pure.
 
 Counts are taken of whole rendered lines, newline included, so that they add up to the count of the text (I2).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
-from typing import TypeVar
 
 from talekeeper.model import Item
 
 MARK = " […]\n"
-T = TypeVar("T")
 
 
 def clip(line: str, room: int, count: Callable[[str], int]) -> tuple[str, int]:
@@ -37,13 +35,3 @@ def clip_item(item: Item, room: int, count: Callable[[str], int]) -> Item | None
     """The item cut to the room, or None where nothing readable is left of it."""
     text, tokens = clip(item.text, room, count)
     return replace(item, text=text, tokens=tokens, clipped=text != item.text) if text else None
-
-
-def choose(items: Sequence[Item], ranks: Sequence[float], room: int) -> tuple[list[Item], list[Item]]:
-    """The best-ranked items that fit together, in their given order, and those that do not fit."""
-    taken: set[int] = set()
-    for index in sorted(range(len(items)), key=lambda index: (-ranks[index], index)):
-        if items[index].tokens <= room:
-            taken.add(index)
-            room -= items[index].tokens
-    return [items[i] for i in sorted(taken)], [items[i] for i in range(len(items)) if i not in taken]

@@ -17,23 +17,28 @@ from __future__ import annotations
 
 import heapq
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from itertools import accumulate
 from operator import attrgetter
 from typing import NamedTuple
 
-from talekeeper.budget import choose, clip_item
-from talekeeper.folds import Node, Ref, leaves_after, make_leaf, roots_until
-from talekeeper.model import Block, Context, Item, LeftOut, Recap, Seat
+from talekeeper.budget import clip_item
+from talekeeper.folds import PEAKS, Node, Ref, leaves_after, make_leaf, peaks, roots_until
+from talekeeper.model import Block, Item, LeftOut, Recap, Seat
 from talekeeper.paragraphs import Line, Sources, Unfold, fit
-from talekeeper.recipe import DEFAULT_RECIPE, Note, Part, Recipe
-from talekeeper.rendering import defuse
+from talekeeper.recipe import DEFAULT_RECIPE, Recipe
 from talekeeper.state import CANON, COMMON, STORY, State
 
 FLOOR = 128
 """From this budget up (plus what is pinned) every turn that a seat heard is represented in its context."""
+
+MORE_TO_CHOOSE = 1.5
+MOST_OPENED = 256
+
+LEAST_STORY = 44
+"""Tokens for folds, however small their share in a recipe: what they have at the floor."""
 
 # -- the plan: where the cut is and what stands before it ----------------------------------------------------------------
 
@@ -59,6 +64,7 @@ class Plan:
     recent_tokens: int
     left_out: list[LeftOut]
     room: int
+    highlights: list[Line]
 
     def extend(self, line: Line) -> None:
         """One more turn was heard."""
@@ -97,7 +103,7 @@ class Wish:
 
     def step(self, heard: int, canon: bool) -> Step:
         """Where the view stands on its way from fold to fold, after that many tokens."""
-        full = self.seat.fold_at * self.budget
+        full = (self.recipe.fold_at or self.seat.fold_at) * self.budget
         most = max(0.0, full - self.budget * (self.recipe.story + (self.recipe.canon if canon else 0)))
         least = most * 2 / 3
         if heard <= full:
@@ -135,7 +141,7 @@ def make_plan(wish: Wish, sources: Sources) -> Plan:
         if not cutting:
             lead = _leading_notes(refs, chunks.notes())
             if lead:
-                blocks = [_block("canon", recipe.canon_heading, [one.item for one in lines[:lead]], count)]
+                blocks = [block_of("canon", recipe.canon_heading, [one.item for one in lines[:lead]], count)]
                 lines = lines[lead:]
         before = sum(block.tokens for block in blocks)
         room = wish.budget - before - heading_tokens
@@ -157,6 +163,7 @@ def make_plan(wish: Wish, sources: Sources) -> Plan:
         canon=canon, lasting=lasting, blocks=blocks,
         text="".join(block.text for block in blocks), tokens=sum(block.tokens for block in blocks), recent_heading=recipe.recent_heading,
         heading_tokens=heading_tokens, items=items, texts=[item.text for item in items], recent_tokens=size, left_out=left_out, room=room,
+        highlights=_highlights(wish, chunks, cut, blocks, sources),
     )  # fmt: skip
 
 
@@ -304,7 +311,10 @@ def _before(wish: Wish, chunks: _Chunks, cut: int, sources: Sources, canon: bool
     tracks = ((CANON, "canon", recipe.canon_heading, recipe.canon), (STORY, "story", story_heading, recipe.story))
     spare = 0
     for track, name, heading, share in tracks:
-        room = int(wish.budget * share) - sources.count(heading) + spare  # the story may have what the canon leaves
+        room = int(wish.budget * share) + spare  # the story may have what the canon leaves
+        if track == STORY:
+            room = max(room, min(LEAST_STORY, int(wish.budget * DEFAULT_RECIPE.story)))
+        room -= sources.count(heading)
         if track == CANON:
             if not canon:
                 continue
@@ -312,7 +322,7 @@ def _before(wish: Wish, chunks: _Chunks, cut: int, sources: Sources, canon: bool
             notes = _raw_notes(wish.view, chunks, cut, room, sources)
             if notes is not None:
                 if notes:
-                    blocks.append(_block(name, heading, notes, sources.count))
+                    blocks.append(block_of(name, heading, notes, sources.count))
                     spare -= blocks[-1].tokens
                 continue
         nodes = _folds_until(wish.view, track, chunks, cut, sources)
@@ -322,7 +332,7 @@ def _before(wish: Wish, chunks: _Chunks, cut: int, sources: Sources, canon: bool
         turns = sum(node.turn_count for node in nodes)
         tokens = sum(node.tokens for node in nodes)
         if items:
-            blocks.append(_block(name, heading, items, sources.count))
+            blocks.append(block_of(name, heading, items, sources.count))
             spare -= blocks[-1].tokens
             left_out.append(LeftOut(block=name, reason="folded", turn_count=turns, tokens=tokens))
         else:
@@ -330,7 +340,38 @@ def _before(wish: Wish, chunks: _Chunks, cut: int, sources: Sources, canon: bool
     return blocks, left_out
 
 
-def _block(name: str, heading: str, items: Sequence[Item], count: Callable[[str], int], *, stable: bool = True) -> Block:
+def _highlights(wish: Wish, chunks: _Chunks, cut: int, blocks: Sequence[Block], sources: Sources) -> list[Line]:
+    """The most telling turns before the cut that are not shown as they are, for the recipe's part of that name; best first."""
+    part = next((part for part in wish.recipe.volatile if part.name == "highlights"), None)
+    if part is None or not cut:
+        return []
+    shown = {source for block in blocks for item in block.items if item.kind == "turn" for source in item.sources}
+    refs = most_telling(_folds_until(wish.view, STORY, chunks, cut, sources), int(wish.budget * part.share * MORE_TO_CHOOSE), sources)
+    lines = {(line.turn.voice, line.turn.text): line for line in reversed(sources.lines_of(refs)) if line.turn.id not in shown}
+    return [line for line in reversed(lines.values()) if line.item.text]
+
+
+def most_telling(nodes: Sequence[Node], room: int, sources: Sources) -> list[Ref]:
+    """The most telling turns under the folds, best first, as many as may fit. A fold whose best are all among them is opened, so they
+    are the best of all, at a cost that follows the room and not the story (I9)."""
+    opened = 0
+    while True:
+        found = {node.key: peaks(node, sources.children_of, sources.turns_of) for node in nodes}
+        ranked = sorted([peak for each in found.values() for peak in each], key=lambda peak: (-peak.worth, -peak.ref.seq))
+        sizes = accumulate(peak.ref.tokens for peak in ranked)
+        taken = [peak.ref for peak, size in zip(ranked, sizes, strict=True) if size <= room]
+        numbers = {ref.seq for ref in taken}
+        full = {
+            node.key: node for node in nodes
+            if node.level and len(found[node.key]) == PEAKS and found[node.key][-1].ref.seq in numbers
+        }  # fmt: skip
+        if not full or opened >= MOST_OPENED:
+            return taken
+        opened += len(full)
+        nodes = [*(node for node in nodes if node.key not in full), *sources.all_children_of(list(full.values()))]
+
+
+def block_of(name: str, heading: str, items: Sequence[Item], count: Callable[[str], int], *, stable: bool = True) -> Block:
     tokens = count(heading) + sum(item.tokens for item in items)
     return Block(name=name, heading=heading, items=tuple(items), tokens=tokens, stable=stable)
 
@@ -419,70 +460,3 @@ def make_stretch(seat: Seat, after: int, before: int, room: int, sources: Source
         part(chunk.refs, chunk.channel)
     items = fit(sorted(nodes, key=lambda node: node.first), room, sources, "none")
     return Recap(seat=seat.id, items=tuple(item for item in items if item.text), turns=())
-
-
-# -- the whole ---------------------------------------------------------------------------------------------------------
-
-PINNED = float("inf")
-"""The rank of what never drops."""
-
-Entries = Mapping[str, Sequence[tuple[Item, float]]]
-"""What volatile parts may say: per part its items, in the order of their showing, each with its rank."""
-
-
-def note_item(note: Note, count: Callable[[str], int]) -> Item:
-    text = f"- {defuse(note.text)}\n"
-    return Item(text=text, tokens=count(text), kind="entry", sources=note.sources)
-
-
-def assemble(wish: Wish, plan: Plan, entries: Entries, budget: int, counter: str, count: Callable[[str], int]) -> Context:
-    """The context: the plan's stable part, then the volatile parts in what is left of the budget."""
-    blocks = list(plan.blocks)
-    text = plan.text
-    stable = plan.tokens
-    left_out = list(plan.left_out)
-    if plan.items:
-        recent = Block(
-            name="recent",
-            heading=plan.recent_heading,
-            items=tuple(plan.items),
-            tokens=plan.heading_tokens + plan.recent_tokens,
-            stable=True,
-        )
-        blocks.append(recent)
-        text += plan.recent_heading + "".join(plan.texts)
-        stable += recent.tokens
-    if any(entries.values()):
-        volatile, dropped = _volatile(wish.recipe.volatile, entries, budget, budget - stable, count)
-        blocks += volatile
-        left_out += dropped
-        text += "".join(block.text for block in volatile)
-    tokens = stable + sum(block.tokens for block in blocks if not block.stable)
-    return Context(
-        seat=wish.seat.id, budget=budget, text=text, tokens=tokens, stable_tokens=stable, counter=counter, blocks=tuple(blocks),
-        left_out=tuple(left_out),
-    )  # fmt: skip
-
-
-def _volatile(
-    parts: Sequence[Part], entries: Entries, budget: int, room: int, count: Callable[[str], int]
-) -> tuple[list[Block], list[LeftOut]]:
-    made: dict[str, Block] = {}
-    left_out: list[LeftOut] = []
-    waiting = sorted((part for part in parts if entries.get(part.name)), key=lambda part: -part.priority)
-    floors = [int(part.floor * budget) for part in waiting]
-    for index, part in enumerate(waiting):
-        items = [item for item, _ in entries[part.name]]
-        heading = count(part.heading)
-        mine = min(int(part.share * budget), room - sum(floors[index + 1 :])) - heading
-        ranks = [rank for _, rank in entries[part.name]]
-        mine = max(mine, sum(item.tokens for item, rank in entries[part.name] if rank == PINNED))
-        taken, dropped = choose(items, ranks, mine)
-        if taken:
-            made[part.name] = _block(part.name, part.heading, taken, count, stable=False)
-            room -= made[part.name].tokens
-        left_out += [
-            LeftOut(block=part.name, reason="no room", turn_count=len(item.sources), tokens=item.tokens, sources=item.sources)
-            for item in dropped
-        ]
-    return [made[part.name] for part in parts if part.name in made], left_out

@@ -20,15 +20,19 @@ import dataclasses
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from heapq import nsmallest
 from typing import Any, NamedTuple, TypeAlias
 
 from talekeeper.model import Item, Sentence, Turn
 from talekeeper.ports import FoldRecord, Position, TextRecord
 from talekeeper.summarize import extractive
+from talekeeper.summarize.salience import worths
 
 CHUNK_TURNS = 8
 CHUNK_CHARS = 6000
 FANOUT = 8
+PEAKS = 8
+_TELLING = "telling-1"
 LEAF_SHARE = 0.4
 BY_HAND = 20.0
 """What the author's own words are worth beside what was picked from turns: they come first in larger folds and digests."""
@@ -418,8 +422,40 @@ def extract(node: Node, children_of: ChildrenOf, turns_of: TurnsOf) -> tuple[Sen
             turns = node.turns if node.turns is not None else turns_of(node.refs)
             told = [turn for turn in turns if turn.text]
             node.sentences = extractive.condense(told, limit=node.limit(), known=node.known) if told else ()
+        peaks(node, children_of, turns_of)
         node.turns = None
     return node.sentences
+
+
+class Peak(NamedTuple):
+    """A turn under a fold, and how telling it is."""
+
+    worth: float
+    ref: Ref
+
+
+def peaks(node: Node, children_of: ChildrenOf, turns_of: TurnsOf) -> list[Peak]:
+    """The most telling turns under a fold, best first: all of a chunk that tell anything, the best few of a larger fold.
+
+    They are found when the fold's text is made, and are stored with it. What the author wrote over has none."""
+    if node.author:
+        return []
+    if _TELLING not in node.gathered:
+        if node.level:
+            below = [peak for child in children_of(node) for peak in peaks(child, children_of, turns_of)]
+            node.gathered[_TELLING] = [[peak.worth, *peak.ref] for peak in nsmallest(PEAKS, below, key=_best_first)]
+        else:
+            turns = node.turns if node.turns is not None else turns_of(node.refs)
+            found = dict(zip([turn.id for turn in turns if turn.text], worths([turn for turn in turns if turn.text]), strict=True))
+            node.gathered[_TELLING] = [round(found.get(turn.id, 0.0), 2) for turn in turns]
+    known = node.gathered[_TELLING]
+    if node.level:
+        return [Peak(worth, Ref(*ref)) for worth, *ref in known]
+    return sorted([Peak(worth, ref) for worth, ref in zip(known, node.refs, strict=True) if worth > 0], key=_best_first)
+
+
+def _best_first(peak: Peak) -> tuple[float, int]:
+    return -peak.worth, -peak.ref.seq
 
 
 def in_order(folds: Iterable[tuple[Node, Sequence[Sentence]]]) -> list[Sentence]:

@@ -178,6 +178,7 @@ class Hot:
         self.plans: dict[tuple[Any, ...], Plan] = {}
         self._digests: Digests = {}
         self.tail: list[tuple[Entry, Turn]] = []
+        self._tail_terms: list[dict[str, None]] = []
         self._lines: OrderedDict[tuple[int, int], Line] = OrderedDict()
         self._marks: dict[tuple[int, int], Entry] = {}
         self.gathered: dict[tuple[str, str], tuple[tuple[str, ...], Any]] = {}  # per seat and gathering, what its roots add up to
@@ -191,11 +192,14 @@ class Hot:
     @property
     def state(self) -> State:
         """What the log adds up to now. Turns of our own are taken in when someone looks, so that appending need not wait for it."""
+        self._take_in()
+        return self._state
+
+    def _take_in(self) -> None:
         if self._backlog:
             backlog, self._backlog = self._backlog, []
             for entry, turn in backlog:
                 self._take(entry, turn)
-        return self._state
 
     @property
     def version(self) -> str:
@@ -287,6 +291,7 @@ class Hot:
         self.gathered.clear()
         self.plans.clear()
         self.tail.clear()
+        self._tail_terms.clear()
         self._backlog.clear()
         config = record.config
         self._state = State(seats_of(config), config["since"], record.channels, Shelf(), placed=bool(config.get("placed")))
@@ -459,7 +464,15 @@ class Hot:
             raise Conflict(f"folds are gone from the store: {sorted(absent)[:3]}; another process may have forgotten a turn, try again")
 
     async def fetch_turns(self, positions: Iterable[Position]) -> list[Turn]:
-        """Turns by position, as of now, edits applied."""
+        """Turns by position, as of now, edits applied. Their lines stay in memory for a while."""
+        turns = await self.read_turns(positions)
+        for entry, turn in turns:
+            if entry.kind not in AUTHOR_KINDS:
+                self._line(entry, turn)
+        return [turn for _, turn in turns]
+
+    async def read_turns(self, positions: Iterable[Position]) -> list[tuple[Entry, Turn]]:
+        """Entries by position with their turns as of now, edits applied."""
         found = await self.read(positions=list(positions))
         turns = [(entry, self.turn(entry)) for entry in found.entries]
         edits = {turn.id: self.state.revisions[turn.id] for _, turn in turns if turn.id in self.state.revisions}
@@ -471,10 +484,15 @@ class Hot:
                 if turn.id in edits and entry.text else (entry, turn)
                 for entry, turn in turns
             ]  # fmt: skip
-        for entry, turn in turns:
-            if entry.kind not in AUTHOR_KINDS:
-                self._line(entry, turn)
-        return [turn for _, turn in turns]
+        return turns
+
+    def tail_terms(self) -> list[tuple[Entry, dict[str, None]]]:
+        """The entries that are not indexed yet, in order, each with the terms under which it will be found."""
+        self._take_in()
+        for entry, turn in self.tail[len(self._tail_terms) :]:
+            findable = turn.text and entry.kind != "mark"
+            self._tail_terms.append(dict.fromkeys(recall.index_terms(turn.text, turn.voice, turn.kind)) if findable else {})
+        return [(entry, terms) for (entry, _), terms in zip(self.tail, self._tail_terms, strict=True)]
 
     # -- checkpoints -----------------------------------------------------------------------------------------------------
 
@@ -491,8 +509,7 @@ class Hot:
             if position is None or state.seq == self.saved_at:
                 return
             nodes = list(state.shelf.unsaved.values())
-            told = [(entry.position, turn) for entry, turn in self.tail if turn.text and entry.kind != "mark"]
-            index = {position: recall.index_terms(turn.text, turn.voice) for position, turn in told}
+            index = {entry.position: list(terms) for entry, terms in self.tail_terms() if terms}
             tail = len(self.tail)
             commit = Commit(
                 story=shared.record.id, rev=shared.record.rev, folds=[node.record() for node in nodes], index=index,
@@ -503,7 +520,7 @@ class Hot:
             except Conflict:
                 return
             state.shelf.saved(nodes)
-            del self.tail[:tail]
+            del self.tail[:tail], self._tail_terms[:tail]
             self.saved_at = position.seq
 
     async def _extract_unsaved(self) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, TypeAlias
 
-from talekeeper.folds import Node, Path, Ref, Shown, extract, in_order, unpack_sentences, visible_text
+from talekeeper.folds import Missing, Node, Path, Ref, Shown, extract, in_order, unpack_sentences, visible_text
 from talekeeper.model import Fold, Item, Sentence, Turn
 from talekeeper.ports import TextRecord
 from talekeeper.rendering import defuse, label, line
@@ -71,6 +71,13 @@ class Sources:
 
     def children_of(self, node: Node) -> list[Node]:
         return self.state.shelf.children(node)
+
+    def all_children_of(self, nodes: Sequence[Node]) -> list[Node]:
+        """The children of several folds, all of which are asked for at once where they are missing."""
+        absent = [key for node in nodes for key in node.children if self.state.shelf.get(key) is None]
+        if absent:
+            raise Missing(folds=absent)
+        return [child for node in nodes for child in self.children_of(node)]
 
     def text_of(self, node: Node) -> TextRecord | None:
         """The model's text that is to be shown for the fold; None where the author's or the extractive one is."""

@@ -1,45 +1,93 @@
-"""What to recall: words of turns, and a ranking of turns by the words they share with a query. Pure.
+"""What to recall: the words of turns, and a ranking of turns by what they share with a query. Pure.
 
-The store finds entries that contain a word; everything that ranks them (how common a word is, how long turns are) is counted over
-what the asking seat heard, so the order tells nothing about other turns (I3). A turn that holds the query word for word comes first,
-so a distinctive phrase finds its turn in a story of any length (I1).
+The store finds entries that contain a word. Everything that ranks them is counted over what the asking seat heard, so the order tells
+nothing about other turns (I3):
+
+- how rare the words are that turn and query share, and how long the turn is (BM25 over the words that it has, however often);
+- what stands around it: a turn lends a part of its score to its neighbours in the view, for the answer seldom repeats the question;
+- who speaks: where the query names exactly one of the speakers, others count less;
+- when: a turn told near a time that the query names counts double;
+- the session: where much of a session answers, all of it counts a little more;
+- how telling the turn is by itself: a name, a number, a day more than small talk.
+
+A turn that holds the query word for word comes first, so a distinctive phrase finds its turn in a story of any length (I1).
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from typing import TypeVar
+import unicodedata
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from heapq import nlargest
+from typing import NamedTuple
 
-from talekeeper.model import Turn
+from talekeeper.summarize.salience import tellings
+from talekeeper.times import Times, near, times_in
 
 K1, B = 1.2, 0.5
 CANDIDATES = 200
 MOST_CANDIDATES = 2000
+LENDERS = 48
 PHRASE_BONUS = 1000.0
 
-_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
-_CJK = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003134f]+")
-_COMMON = """
-a an and are as at be been but by did do does for from had has have he her him his how i if in into is it its me my of on or our she so
-than that the their them then there they this to us was we were what when where which who whom whose why will with would you your
-"""
-_STOP = frozenset(_COMMON.split())
+LENT_AFTER = (0.5, 0.3, 0.2, 0.1)
+LENT_BEFORE = (0.4, 0.2, 0.1)
+"""What a turn lends to those after and before it. Talk goes forward: what follows is more often the answer."""
 
-Place = TypeVar("Place")
+OTHER_SPEAKERS = 0.5
+NEAR_IN_TIME = 2.0
+SESSION_SHARE, SESSION_BEST = 0.3, 3
+TELLING_SHARE, WEIGHED = 0.5, 32
+
+SESSION_MARK = "a session begins"
+"""The term under which beginnings of sessions are indexed. No word has a blank in it."""
+
+# -- words -------------------------------------------------------------------------------------------------------------
+
+_MARKS = "\u0300-\u036f\u0483-\u0487\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed\u0900-\u0963\u0966-\u0dff"
+_UNSPACED = "\u0e01-\u0e2e\u0e30-\u0e4e\u0e81-\u0ece\u0f40-\u0fbc\u1000-\u1049\u1050-\u109f\u1780-\u17d3\u17d7\u17dd"
+_CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003134f"
+_EMOJI = "\u2600-\u27bf\u2b05-\u2b55\U0001f000-\U0001faff"
+_LETTER = rf"(?:[^\W_]|[{_MARKS}{_UNSPACED}])"
+_PLAIN_WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*", re.ASCII)
+_WORD = re.compile(rf"{_LETTER}+(?:['’]{_LETTER}+)*|[{_EMOJI}]")
+_RUN = re.compile(rf"(?P<cjk>[{_CJK}]+)|[{_UNSPACED}]+")
+
+_COMMON = """
+a about again all also am an and any are as at be because been being both but by can could did do does each few for from had has have he
+her him his how i if in into is it its just many may me might more most much my no not of on only or other our out over own same she
+should so some such than that the their them then there they this those to too up us very was we were what when where which while who
+whom whose why will with would you your
+"""
+_IRREGULAR = """
+be was were been am is are|bear bore borne|become became|begin began begun|bind bound|bite bit bitten|bleed bled|blow blew blown
+break broke broken|bring brought|build built|burn burnt|buy bought|catch caught|choose chose chosen|come came|creep crept|deal dealt
+dig dug|do did done|draw drew drawn|dream dreamt|drink drank drunk|drive drove driven|eat ate eaten|fall fell fallen|feed fed|feel felt
+fight fought|find found|flee fled|fly flew flown|forbid forbade forbidden|forget forgot forgotten|forgive forgave forgiven|freeze froze
+frozen|get got gotten|give gave given|go went gone|grow grew grown|hang hung|have had|hear heard|hide hid hidden|hold held|keep kept
+kneel knelt|know knew known|lead led|learn learnt|leave left|lend lent|lie lay lain|lose lost|make made|mean meant|meet met|pay paid
+ride rode ridden|ring rang rung|rise rose risen|run ran|say said|see saw seen|seek sought|sell sold|send sent|shake shook shaken
+shine shone|shoot shot|show shown|sing sang sung|sink sank sunk|sit sat|slay slew slain|sleep slept|speak spoke spoken|spend spent
+spill spilt|spring sprang sprung|stand stood|steal stole stolen|stick stuck|strike struck|swear swore sworn|sweep swept|swim swam swum
+swing swung|take took taken|teach taught|tear tore torn|tell told|think thought|throw threw thrown|understand understood
+wake woke woken|wear wore worn|weep wept|win won|write wrote written|child children|foot feet|goose geese|man men|mouse mice|tooth teeth
+woman women|knife knives|leaf leaves|life lives|thief thieves|wife wives|wolf wolves|half halves|elf elves|dwarf dwarves
+"""
+_FORMS = {form: base for line in _IRREGULAR.replace("\n", "|").split("|") for base, *forms in [line.split() or [""]] for form in forms}
 
 
 def words(text: str) -> list[str]:
-    """The text's words as they are indexed, in order: folded, plurals and the like cut off, CJK runs as pairs of characters."""
-    found = _WORD.findall(text.casefold())
+    """The text's words as they are indexed, in order: folded, and cut to their stems; runs of a script without blanks as pairs of signs;
+    an emoji is a word."""
     if text.isascii():
-        return [_STEMS[word] for word in found]
+        return [_STEMS[word] for word in _PLAIN_WORD.findall(text.lower())]
     mixed: list[str] = []
-    for word in found:
+    for word in _WORD.findall(_folded(text)):
         end = 0
-        for run in _CJK.finditer(word):
+        for run in _RUN.finditer(word):
             if run.start() > end:
                 mixed.append(word[end : run.start()])
             mixed += _pairs(run.group())
@@ -47,6 +95,11 @@ def words(text: str) -> list[str]:
         if end < len(word):
             mixed.append(_STEMS[word[end:]])
     return mixed
+
+
+def _folded(text: str) -> str:
+    """Without regard to case, and to the ways in which the same sign can be written."""
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
 
 
 class _Stems(dict[str, str]):
@@ -67,61 +120,47 @@ def _pairs(run: str) -> list[str]:
 
 
 def _stem(word: str) -> str:
+    """A word without its English endings. Whatever language it is in: all that matters is that forms of one word come out the same."""
     word = word.replace("’", "'")
     if word.endswith("'s"):
         word = word[:-2]
     word = word.replace("'", "")
-    if len(word) > 4:
-        if word.endswith("ies"):
-            return word[:-3] + "y"
-        for ending in ("ing", "ed", "es"):
-            if word.endswith(ending) and len(word) - len(ending) >= 3:
-                word = word[: -len(ending)]
-                return word[:-1] if len(word) > 3 and word[-1] == word[-2] else word
-        if word.endswith("e"):
-            return word[:-1]
-    if len(word) > 3 and word.endswith("s") and not word.endswith("ss"):
+    word = _FORMS.get(word, word)
+    if len(word) > 4 and word.endswith("ies"):
+        word = word[:-3] + "y"
+    elif len(word) > 4 and word.endswith(("ches", "shes", "xes", "sses", "zes")):
+        word = word[:-2]
+    elif len(word) > 3 and word.endswith("s") and not word.endswith(("ss", "us", "is")):
         word = word[:-1]
-        return word[:-1] if len(word) > 4 and word.endswith("e") else word
-    return word
+    for ending, least in (("ing", 6), ("ed", 5), ("ly", 6)):
+        if len(word) >= least and word.endswith(ending):
+            word = word[: -len(ending)]
+            if ending != "ly" and len(word) > 3 and word[-1] == word[-2] and word[-1] not in "lsz":
+                word = word[:-1]
+            break
+    return word[:-1] if len(word) >= 5 and word.endswith("e") else word
+
+
+_STOP = frozenset(words(_COMMON))
 
 
 def terms(text: str) -> list[str]:
-    """The distinct words to index or to look for; common words only where there are no others."""
+    """The distinct words to look for; common words only where there are no others."""
     distinct = list(dict.fromkeys(words(text)))
     telling = [word for word in distinct if word not in _STOP]
     return telling or distinct
 
 
-def index_terms(turn_text: str, voice: str) -> list[str]:
-    """All distinct words under which a turn is found: what was said, and who said it."""
-    return list(dict.fromkeys(words(f"{voice} {turn_text}")))
+def index_terms(text: str, voice: str, kind: str = "said") -> list[str]:
+    """All distinct words under which a turn is found: what was said, who said it, and whether a session begins with it.
 
-
-def candidates(postings: Sequence[Sequence[Place]], heard: int, newest: Callable[[Place], int]) -> tuple[list[Place], list[float]]:
-    """The places that share the most telling words with the query, best first, and each word's weight.
-
-    `postings` has, for each word, the places that the seat heard; `heard` is how many turns it heard in all."""
-    weights = [math.log(1 + (max(heard, len(places)) - len(places) + 0.5) / (len(places) + 0.5)) for places in postings]
-    scores: dict[Place, float] = {}
-    for weight, places in zip(weights, postings, strict=True):
-        for place in places:
-            scores[place] = scores.get(place, 0.0) + weight
-    best = sorted(scores, key=lambda place: (-scores[place], -newest(place)))
-    enough = CANDIDATES
-    while enough < min(len(best), MOST_CANDIDATES) and scores[best[enough]] == scores[best[0]]:
-        enough += 1  # they share every word with the query: only their order can tell them apart
-    return best[:enough], weights
-
-
-def score(turn: Turn, query: str, weights: Mapping[str, float], average: float) -> float:
-    """How well the turn answers the query, by the words they share; a turn that holds it word for word stands out."""
-    counts = Counter(words(f"{turn.voice} {turn.text}"))
-    length = K1 * (1 - B + B * max(1, turn.tokens) / max(1.0, average))
-    total = sum(weight * counts[word] * (K1 + 1) / (counts[word] + length) for word, weight in weights.items() if word in counts)
-    if len(weights) > 1 and holds(turn.text, query):
-        total += PHRASE_BONUS
-    return total
+    Single signs of Chinese, Japanese and Korean are among them, for some words have no more."""
+    found = dict.fromkeys(words(f"{voice} {text}"))
+    if not text.isascii():
+        found.update((sign, None) for run in _RUN.finditer(_folded(text)) if run["cjk"] for sign in run[0])
+    if kind == "session":
+        found[SESSION_MARK] = None
+    return list(found)
 
 
 def holds(text: str, phrase: str) -> bool:
@@ -129,8 +168,166 @@ def holds(text: str, phrase: str) -> bool:
     sought, flat = _flat(phrase), _flat(text)
     if sought == "  ":
         return False
-    return sought in flat or (_CJK.search(phrase) is not None and sought.strip() in flat)
+    return sought in flat or (_RUN.search(sought) is not None and sought.strip() in flat)
 
 
 def _flat(text: str) -> str:
-    return f" {' '.join(_WORD.findall(text.casefold()))} "
+    return f" {' '.join(_WORD.findall(_folded(text)))} "
+
+
+# -- candidates --------------------------------------------------------------------------------------------------------
+
+
+class Query:
+    """A question to a memory: its telling words and the times it names."""
+
+    __slots__ = ("text", "times", "words")
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.words = terms(text)
+        self.times: Times = times_in(text)
+
+
+class Told(NamedTuple):
+    """What a ranking must know of a turn."""
+
+    seq: int
+    voice: str
+    text: str
+    when: str | None
+    tokens: int
+    edited: bool = False
+
+
+class Candidates(NamedTuple):
+    """Turns by their number: what the words they share with the query are worth, best first, newest first among equals."""
+
+    worth: dict[int, float]
+    weights: dict[str, float]
+
+    @property
+    def complete(self) -> float:
+        """What a turn with every word is worth."""
+        return _total(self.weights.values())
+
+
+def _total(weights: Iterable[float]) -> float:
+    total = 0.0
+    for weight in weights:
+        total += weight
+    return total
+
+
+def candidates(words: Sequence[str], postings: Sequence[Sequence[int]], heard: int) -> Candidates:
+    """The turns that share the most telling words with the query.
+
+    `postings` has, for each word, the numbers of the turns that the seat heard; `heard` is how many it heard in all. The rarest words
+    come first: once enough turns are known that no turn with only the rest can overtake, the rest only adds to those."""
+    rows = sorted(zip(words, postings, strict=True), key=lambda row: len(row[1]))
+    weights = {word: math.log(1 + (max(heard, len(places)) - len(places) + 0.5) / (len(places) + 0.5)) for word, places in rows}
+    left = _total(weights.values())
+    worth: dict[int, float] = {}
+    for word, places in rows:
+        weight = weights[word]
+        known: Iterable[int] = places
+        if len(places) > CANDIDATES <= len(worth) and nlargest(CANDIDATES, worth.values())[-1] > left:
+            known = worth.keys() & places
+        for place in known:
+            worth[place] = worth.get(place, 0.0) + weight
+        left -= weight
+    best = nlargest(CANDIDATES, worth, key=lambda place: (worth[place], place))
+    if len(worth) > CANDIDATES and worth[best[-1]] == worth[best[0]]:  # they share every word: only their order can tell them apart
+        best = nlargest(MOST_CANDIDATES, (place for place in worth if worth[place] == worth[best[0]]))
+    return Candidates({place: worth[place] for place in best}, weights)
+
+
+def worth_of(told: Told, weights: Mapping[str, float]) -> float:
+    """What the words that the turn shares with the query are worth, read off its text."""
+    there = set(index_terms(told.text, told.voice))
+    return _total(weight for word, weight in weights.items() if word in there)
+
+
+# -- ranking -----------------------------------------------------------------------------------------------------------
+
+
+class View(NamedTuple):
+    """What a ranking knows of a view: turns by number, the turns around each lender, where sessions begin, how long turns are."""
+
+    turns: Mapping[int, Told]
+    after: Mapping[int, Sequence[int]]
+    before: Mapping[int, Sequence[int]]
+    sessions: Sequence[int]
+    average: float
+
+
+class Scored(NamedTuple):
+    """A turn by its number, how well it answers, and whether it shares a word with the query itself."""
+
+    seq: int
+    score: float
+    own: bool
+
+
+def rank(query: Query, found: Candidates, view: View) -> Iterator[Scored]:
+    """The turns of the view that answer the query, best first."""
+    own = {number: worth * _by_length(view.turns[number], view.average) for number, worth in found.worth.items() if worth > 0}
+    scores = _lend(own, view)
+    for weigh in (_weigh_speakers, _weigh_times, _weigh_tellings, _weigh_sessions):
+        weigh(scores, query, view)
+    complete = found.complete * (1 - 1e-9)
+    if len(found.weights) > 1:
+        for number, worth in found.worth.items():
+            if worth >= complete and holds(view.turns[number].text, query.text):
+                scores[number] += PHRASE_BONUS
+    for score, number in sorted([(score, number) for number, score in scores.items() if score > 0], reverse=True):
+        yield Scored(number, round(score, 6), number in own)
+
+
+def _by_length(turn: Told, average: float) -> float:
+    """What a word counts in a turn of that length."""
+    return (K1 + 1) / (1 + K1 * (1 - B + B * max(1, turn.tokens) / max(1.0, average)))
+
+
+def _lend(own: Mapping[int, float], view: View) -> dict[int, float]:
+    scores = dict(own)
+    for numbers, shares in ((view.after, LENT_AFTER), (view.before, LENT_BEFORE)):
+        for lender, around in numbers.items():
+            if lender in own:
+                for number, share in zip(around, shares, strict=False):
+                    scores[number] = scores.get(number, 0.0) + share * own[lender]
+    return scores
+
+
+def _weigh_speakers(scores: dict[int, float], query: Query, view: View) -> None:
+    asked = set(words(query.text))
+    named = {voice for voice in {view.turns[number].voice for number in scores} if voice and asked.issuperset(words(voice))}
+    if len(named) == 1:
+        for number in scores:
+            if view.turns[number].voice not in named:
+                scores[number] *= OTHER_SPEAKERS
+
+
+def _weigh_times(scores: dict[int, float], query: Query, view: View) -> None:
+    if query.times:
+        for number in scores:
+            when = view.turns[number].when
+            if when is not None and near(times_in(when), query.times):
+                scores[number] *= NEAR_IN_TIME
+
+
+def _weigh_tellings(scores: dict[int, float], query: Query, view: View) -> None:
+    numbers = nlargest(WEIGHED, scores, key=lambda number: (scores[number], number))
+    for number, telling in zip(numbers, tellings([view.turns[number] for number in numbers]), strict=True):
+        scores[number] *= 1 + TELLING_SHARE * telling
+
+
+def _weigh_sessions(scores: dict[int, float], query: Query, view: View) -> None:
+    """Adds a share of what the best of a session have. Where a story has times, a session is what was told at the same time."""
+    places = {number: (bisect_right(view.sessions, number), view.turns[number].when) for number in scores}
+    sessions: dict[tuple[int, str | None], list[float]] = defaultdict(list)
+    for number, place in places.items():
+        sessions[place].append(scores[number])
+    more = {place: SESSION_SHARE * sum(nlargest(SESSION_BEST, each)) / SESSION_BEST for place, each in sessions.items()}
+    for number, place in places.items():
+        scores[number] += more[place]

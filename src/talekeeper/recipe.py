@@ -53,33 +53,43 @@ PINNED_PART = Part("pinned", "## Pinned\n", priority=9)
 """Where pinned turns are shown. A recipe without such a part gets this one: what is pinned never drops silently."""
 
 
+_PARTS = (
+    PINNED_PART,
+    Part("facts", "## Facts\n", share=0.15, floor=0.04, priority=8),
+    Part(
+        "moments", "[STORY SO FAR]\n", share=0.10, floor=0.03, priority=7,
+        topic="moment", line="Turn {turn} ({type}): {summary}",
+    ),
+    Part("location", "## Recent Location Memory\n", share=0.10, floor=0.02, priority=6),
+    Part("npcs", "## NPC Memory\n", share=0.10, floor=0.02, priority=6),
+    Part("world", "## World Memory\n", share=0.10, floor=0.02, priority=6),
+    Part("callbacks", "## Loose Ends\n", share=0.10, priority=4),
+    Part("recall", "## Recalled\n", share=1.0, floor=0.08, priority=5),
+    Part("knowledge", "## Player Knowledge\n", share=0.25, priority=3),
+)  # fmt: skip
+
+
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """How a budget is divided. The stable parts are the shares of `canon` and `story`; `recent` takes the rest up to `fold_at`."""
+    """How a budget is divided. The stable parts are the shares of `canon` and `story`; `recent` takes the rest up to `fold_at`, the share
+    of the budget beyond which older turns are folded (None: as the seat has it).
+
+    A volatile part named "recall" shows what a query brings back, one named "highlights" the most telling of the turns that are shown
+    as folds only, word for word."""
 
     canon: float = 0.15
     story: float = 0.35
+    fold_at: float | None = None
     canon_heading: str = "## Canon\n"
     story_heading: str = "## What You Remember\n"
     story_heading_dm: str = "## Story So Far\n"
     recent_heading: str = "## Recent Events\n"
-    volatile: tuple[Part, ...] = (
-        PINNED_PART,
-        Part("facts", "## Facts\n", share=0.15, floor=0.04, priority=8),
-        Part(
-            "moments", "[STORY SO FAR]\n", share=0.10, floor=0.03, priority=7,
-            topic="moment", line="Turn {turn} ({type}): {summary}",
-        ),
-        Part("location", "## Recent Location Memory\n", share=0.10, floor=0.02, priority=6),
-        Part("npcs", "## NPC Memory\n", share=0.10, floor=0.02, priority=6),
-        Part("world", "## World Memory\n", share=0.10, floor=0.02, priority=6),
-        Part("callbacks", "## Loose Ends\n", share=0.10, priority=4),
-        Part("recall", "## Recalled\n", share=1.0, floor=0.08, priority=5),
-        Part("knowledge", "## Player Knowledge\n", share=0.25, priority=3),
-    )  # fmt: skip
+    volatile: tuple[Part, ...] = _PARTS
 
     def __post_init__(self) -> None:
         _check_shares("the recipe", canon=self.canon, story=self.story)
+        if self.fold_at is not None and not 0 < self.fold_at <= 1:
+            raise InvalidInput(f"fold_at of the recipe must be above 0 and at most 1, or None, not {self.fold_at!r}")
         for heading in (self.canon_heading, self.story_heading, self.story_heading_dm, self.recent_heading):
             _check_heading(heading)
         if all(part.name != PINNED_PART.name for part in self.volatile):
@@ -90,6 +100,12 @@ class Recipe:
 
 
 DEFAULT_RECIPE = Recipe()
+
+QUESTION_RECIPE = Recipe(
+    canon=0.05, story=0.05, fold_at=0.1, volatile=(*_PARTS, Part("highlights", "## Worth Remembering\n", priority=2)),
+)  # fmt: skip
+"""For looking back rather than for playing on: a word on the story and the newest turns, and all the rest for what the query brings
+back. Without a query, for the most telling turns of the past."""
 
 
 @dataclass(frozen=True, slots=True)

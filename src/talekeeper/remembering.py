@@ -11,16 +11,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, partial
 from typing import TypeAlias
 
-from talekeeper import recall as ranking
 from talekeeper import rim
-from talekeeper.context import PINNED, Plan, Wish, assemble, has_canon, make_plan, make_stretch, note_item, own_cut
+from talekeeper.assembly import PINNED, Row, assemble, note_row, turn_rows
+from talekeeper.context import Plan, Wish, has_canon, make_plan, make_stretch, own_cut
 from talekeeper.errors import BudgetTooSmall, Conflict, InvalidInput, UnknownFold, UnknownTurn, WrongType
 from talekeeper.folds import Missing, Node, first_key, leaves_after, rewritten_key, roots_until
 from talekeeper.hot import Hot
 from talekeeper.marking import Gathering, V, gather, read_marks, topics
 from talekeeper.model import AUTHOR_KINDS, HEARD_KINDS, Block, Context, Fold, Item, Marked, MemoryKey, Recap, Recollection, Seat, Turn
 from talekeeper.paragraphs import Line, Sources, as_fold
-from talekeeper.ports import Position, Posting, Span, TokenCounter
+from talekeeper.ports import Position, Span, TokenCounter
+from talekeeper.recalling import recollect
 from talekeeper.recipe import DEFAULT_RECIPE, Note, Recipe, mark_note
 from talekeeper.state import COMMON
 
@@ -75,7 +76,7 @@ class Remembering:
             raise WrongType(f"recipe must be a Recipe, not {type(recipe).__name__}")
         if extras is not None and not isinstance(extras, Mapping):
             raise WrongType(f"extras must map parts to notes, not {type(extras).__name__}")
-        hits = await self.recall(seat, query, limit=64) if query is not None else []
+        hits = await recollect(hot, seat, rim.text(query, "query"), tokens=budget) if query is not None else []
         notes = {**await self._noted(seat, recipe), **(extras or {})}
         return await self._context(hot.state.seats[seat], seat, budget, recipe, notes, hits)
 
@@ -88,7 +89,7 @@ class Remembering:
         return {part.name: [mark_note(part, mark) for mark in marks] for part, marks in shown.items() if marks}
 
     async def _context(
-        self, seat: Seat, view: str, budget: int, recipe: Recipe, extras: Mapping[str, Sequence[Note]], hits: Sequence[Recollection]
+        self, seat: Seat, view: str, budget: int, recipe: Recipe, extras: Mapping[str, Sequence[Note]], hits: Sequence[tuple[Turn, float]]
     ) -> Context:
         hot = self._hot
         counter = hot.shared.counter
@@ -98,7 +99,8 @@ class Remembering:
                 plan = self._plan(wish)
             except Missing:
                 plan = await hot.supply(lambda: self._plan(wish))
-            return assemble(wish, plan, {}, budget, counter.id, counter.count)
+            if not plan.highlights:
+                return assemble(wish, plan, {}, budget, counter.id, counter.count)
         unknown = set(extras) - {part.name for part in recipe.volatile}
         if unknown:
             raise InvalidInput(f"the recipe has no part {sorted(unknown)[0]!r}; it has: {', '.join(part.name for part in recipe.volatile)}")
@@ -107,16 +109,13 @@ class Remembering:
                 raise WrongType(f"extras are made of Note, not {type(note).__name__}")
             rim.text(note.text, "a note's text")
         pins = await self._pins(view)
-        entries: dict[str, list[tuple[Item, float]]] = {
-            name: [(note_item(note, counter.count), PINNED if note.pinned else note.rank) for note in notes]
-            for name, notes in extras.items()
-        }
-        kept = self._kept(entries, pins, recipe)
+        rows = {name: [note_row(note, counter.count) for note in notes] for name, notes in extras.items()}
+        kept = self._kept(rows, pins, recipe)
         if kept > budget:
             raise BudgetTooSmall(kept, budget)
         allowed = budget - kept
         while True:
-            context = await self._fill(Wish(seat, view, allowed, recipe), budget, entries, pins, hits)
+            context = await self._fill(Wish(seat, view, allowed, recipe), budget, rows, pins, hits)
             if counter.additive or not context.text:
                 return context
             exact = counter.count(context.text)  # counts of lines do not add up: measure the whole, and go down until it fits
@@ -126,31 +125,32 @@ class Remembering:
             if not allowed:
                 return dataclasses.replace(context, text="", tokens=0, stable_tokens=0, blocks=())
             allowed = min(allowed - 1, int(allowed * budget / exact))
-            entries = {name: [(item, rank) for item, rank in rows if rank == PINNED] for name, rows in entries.items()}
+            rows = {name: [row for row in each if row.rank == PINNED] for name, each in rows.items()}
             hits = ()
 
-    def _kept(self, entries: Mapping[str, list[tuple[Item, float]]], pins: Sequence[Line], recipe: Recipe) -> int:
+    def _kept(self, rows: Mapping[str, Sequence[Row]], pins: Sequence[Line], recipe: Recipe) -> int:
         """What pinned things take of a budget, with their headings."""
-        texts: dict[str, str] = {name: "".join(item.text for item, rank in rows if rank == PINNED) for name, rows in entries.items()}
+        texts = {name: "".join(row.item.text for row in each if row.rank == PINNED) for name, each in rows.items()}
         texts["pinned"] = texts.get("pinned", "") + "".join(line.item.text for line in pins)
         return self._hot.shared.counter.count("".join(part.heading + texts[part.name] for part in recipe.volatile if texts.get(part.name)))
 
     async def _fill(
-        self, wish: Wish, budget: int, entries: Mapping[str, list[tuple[Item, float]]], pins: Sequence[Line], hits: Sequence[Recollection]
+        self, wish: Wish, budget: int, rows: Mapping[str, Sequence[Row]], pins: Sequence[Line], hits: Sequence[tuple[Turn, float]]
     ) -> Context:
-        hot = self._hot
+        hot, count = self._hot, self._hot.shared.counter.count
         plan = await hot.supply(lambda: self._plan(wish))
-        filled: dict[str, Sequence[tuple[Item, float]]] = dict(entries)
-        if pins or hits:
+        filled = dict(rows)
+        if pins or hits or plan.highlights:
             items = [*plan.items, *(item for block in plan.blocks for item in block.items if item.kind == "turn")]
             shown = {source for item in items for source in item.sources}
-            filled["pinned"] = [*entries.get("pinned", ()), *((line.item, PINNED) for line in pins if line.turn.id not in shown)]
+            filled["pinned"] = [*rows.get("pinned", ()), *(Row(line.item, PINNED) for line in pins if line.turn.id not in shown)]
             shown.update(line.turn.id for line in pins)
-            count = hot.shared.counter.count
-            recalled = [(Line(hit.turn, 0, count).item, hit.score) for hit in hits if hit.turn.id not in shown]
-            order = {hit.turn.id: hit.turn.seq for hit in hits}
-            filled["recall"] = [*entries.get("recall", ()), *sorted(recalled, key=lambda row: order[row[0].sources[0]])]
-        return assemble(wish, plan, filled, budget, hot.shared.counter.id, hot.shared.counter.count)
+            recalled = [(turn, score) for turn, score in hits if turn.id not in shown]
+            filled["recall"] = [*rows.get("recall", ()), *turn_rows(recalled, count)]
+            shown.update(turn.id for turn, _ in hits)
+            telling = [(line.turn, -float(place)) for place, line in enumerate(plan.highlights) if line.turn.id not in shown]
+            filled["highlights"] = [*rows.get("highlights", ()), *turn_rows(telling, count)]
+        return assemble(wish, plan, filled, budget, hot.shared.counter.id, count)
 
     def _plan(self, wish: Wish) -> Plan:
         """The stable part, from the last one where that still holds."""
@@ -188,55 +188,7 @@ class Remembering:
         rim.whole(limit, "limit")
         rim.text(query, "query")
         await hot.refresh()
-        wanted = ranking.terms(query)
-        postings = await self._postings(seat, wanted)
-        heard = hot.state.views[seat]
-        places, weights = ranking.candidates(postings, heard.turns, lambda place: place.seq)
-        turns = await self._turns_at(places)
-        average = heard.tokens / max(1, heard.turns)
-        by_word = dict(zip(wanted, weights, strict=True))
-        scored = [Recollection(turn=turn, score=round(ranking.score(turn, query, by_word, average), 6)) for turn in turns]
-        scored = [hit for hit in scored if hit.score > 0]
-        return sorted(scored, key=lambda hit: (-hit.score, -hit.turn.seq))[:limit]
-
-    async def _postings(self, seat: str, wanted: Sequence[str]) -> list[list[Position]]:
-        """For each word the places that the seat heard: indexed ones on this path, and the tail that is not indexed yet."""
-        hot = self._hot
-        path = hot.path
-        found: list[list[Posting]] = await hot.shared.store.search(hot.shared.record.id, wanted) if wanted else []
-        mine = {number for number, hearers in hot.shared.record.channels.items() if seat in hearers}
-        tail = {(entry.branch, entry.seq) for entry, _ in hot.tail}
-        postings = [
-            [Position(p.branch, p.seq) for p in places if p.channel in mine and path.has(p.branch, p.seq) and (p.branch, p.seq) not in tail]
-            for places in found
-        ]
-        for entry, turn in hot.tail:
-            if entry.channel in mine and turn.text and entry.kind != "mark" and path.has(entry.branch, entry.seq):
-                words = set(ranking.index_terms(turn.text, turn.voice))
-                for places, word in zip(postings, wanted, strict=True):
-                    if word in words:
-                        places.append(entry.position)
-        return postings
-
-    async def _turns_at(self, places: Sequence[Position]) -> list[Turn]:
-        """The turns at these places, as they read now; an edit stands for the turn it changed."""
-        hot = self._hot
-        known = [(place, hot.line_or_none(place)) for place in places]
-        turns = {line.turn.id: line.turn for _, line in known if line is not None}
-        absent = [place for place, line in known if line is None]
-        if absent:
-            edits: list[Position] = []
-            for turn in await hot.fetch_turns(absent):
-                if turn.kind not in AUTHOR_KINDS:
-                    turns[turn.id] = turn
-                elif turn.kind == "edit":
-                    assert turn.target is not None
-                    at = await self._find(turn.target)
-                    if at is not None:
-                        edits.append(at)
-            if edits:
-                turns.update((turn.id, turn) for turn in await hot.fetch_turns(edits))
-        return [turn for turn in turns.values() if turn.text]
+        return [Recollection(turn=turn, score=score) for turn, score in await recollect(hot, seat, query, limit=limit, own=True)]
 
     async def brief(self, seat: str, *, budget: int | None = None) -> Context:
         """What a newcomer may be told: only what every player character heard, whoever asks."""

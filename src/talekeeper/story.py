@@ -337,7 +337,7 @@ class Story(Telling, Remembering):
             entries=[_blank(entry) for entry in entries], folds=tainted,
             # a snapshot knows what was mentioned and what the author did: those must be made anew, too
             snapshots=any(entry.kind in AUTHOR_KINDS or (entry.extra or {}).get("mentions") for entry in entries),
-            index={entry.position: ranking.index_terms(entry.text, entry.voice) for entry in entries if entry.kind != "mark"},
+            index={entry.position: ranking.index_terms(entry.text, entry.voice, entry.kind) for entry in entries if entry.kind != "mark"},
         )  # fmt: skip
         again = await self._remake({record.key: Node.from_record(record) for record in found.folds}, tainted, {e.position for e in entries})
         return Commit(story=shared.record.id, rev=shared.record.rev, touch=True, erase=erase, folds=[node.record() for node in again])

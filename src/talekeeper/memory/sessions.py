@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from talekeeper import rim
-from talekeeper.budget import choose
-from talekeeper.context import note_item
+from talekeeper.assembly import Row, choose, note_row
 from talekeeper.errors import InvalidInput
 from talekeeper.memory.callbacks import callback_notes, find_callbacks
 from talekeeper.memory.facts import character_facts, fact_notes
@@ -135,10 +134,13 @@ class _Page:
         self._blocks: dict[str, Block] = {}
         self._left_out: list[LeftOut] = []
 
-    def lines(self, name: str, heading: str, share: float, items: Sequence[Item], ranks: Sequence[float] = ()) -> None:
-        """Items, the highest in rank first (the newest, where there are no ranks), in their order."""
+    def lines(self, name: str, heading: str, share: float, items: Sequence[Item]) -> None:
+        """Items, the newest first, in their order."""
+        self._choose(name, heading, share, [Row(item, rank) for rank, item in enumerate(items)])
+
+    def _choose(self, name: str, heading: str, share: float, rows: Sequence[Row]) -> None:
         room = int(self._left * share) - self._count(heading)
-        taken, dropped = choose(items, ranks or range(len(items)), room)
+        taken, dropped = choose(rows, room, self._count)
         self._put(name, heading, taken)
         for item in dropped:
             self._left_out.append(
@@ -147,7 +149,7 @@ class _Page:
 
     def notes(self, name: str, heading: str, share: float, notes: Sequence[Note]) -> None:
         """Notes, by their rank."""
-        self.lines(name, heading, share, [note_item(note, self._count) for note in notes], [note.rank for note in notes])
+        self._choose(name, heading, share, [note_row(note, self._count) for note in notes])
 
     async def folds(self, name: str, heading: str, share: float, after: int, before: int | None) -> None:
         """What the seat heard between two entries."""

@@ -196,7 +196,7 @@ class _Reader(dict[str, Word]):
     def __missing__(self, piece: str) -> Word:
         word = _look(piece, self.lang)
         if len(piece) <= 40:
-            if len(self) >= 10_000:
+            if len(self) >= 32_000:
                 self.clear()
             self[piece] = word
         return word

@@ -1,0 +1,100 @@
+"""How telling a turn is by itself, without a model: what people would ask about later, rather than small talk.
+
+Names, days, numbers and what happens make a turn worth keeping word for word; an answer is worth more than its question, a statement
+more than talk to the listener. Each feature is capped, so that no list of names outweighs a story. Only the turn itself and the one
+before it in the same run are looked at: the same turns are as telling for everyone who heard them, for ever (I3, I4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Protocol
+
+from talekeeper.summarize.words import (
+    CONTENT,
+    ENDS,
+    MARK,
+    NAMEABLE,
+    NUMBER,
+    OPENS,
+    TIME,
+    Word,
+    is_cjk,
+    languages,
+    normalise,
+    read,
+    read_cjk,
+)
+
+_HAPPENS = MARK["promise"] | MARK["death"] | MARK["threat"] | MARK["reveal"] | MARK["quest"] | MARK["outcome"] | MARK["decide"]
+_TO_LISTENER = MARK["second"] | MARK["chatter"]
+_COUNTED = (TIME, NUMBER, _HAPPENS, CONTENT, _TO_LISTENER, NAMEABLE)
+_QUESTION = ("?", "？", "؟", '?"', "?”", "？」", "?*", "?)")
+_NAME, _TIME, _NUMBER, _EVENT, _DETAIL, _ANSWER, _ASKS, _IDLE = 1.0, 1.0, 0.5, 0.5, 0.08, 1.0, 0.5, 0.1
+_MOST_NAMES, _MOST_TIMES, _MOST_NUMBERS, _MOST_EVENTS, _MOST_DETAILS = 4, 3, 2, 2, 12
+_FULL = 6.0
+"""What makes a turn as telling as any."""
+
+
+class Said(Protocol):
+    """Who said what."""
+
+    @property
+    def voice(self) -> str: ...
+    @property
+    def text(self) -> str: ...
+
+
+def tellings(turns: Sequence[Said]) -> list[float]:
+    """How telling each turn is, from 0 to 1."""
+    return [min(1.0, max(0.0, worth / _FULL)) for worth in worths(turns)]
+
+
+def worths(turns: Sequence[Said]) -> list[float]:
+    """What each turn of a run is worth, one by one and in the light of the one before it."""
+    if not turns:
+        return []
+    speakers = {norm for voice in {turn.voice for turn in turns} for piece in voice.split() if (norm := normalise(piece))}
+    found: list[float] = []
+    asked_by = ""
+    for turn, lang in zip(turns, languages([turn.text for turn in turns]), strict=True):
+        asks = turn.text.rstrip().endswith(_QUESTION)
+        worth = _worth(turn.text, lang, speakers) - (_ASKS if asks else 0.0)
+        found.append(worth + (_ANSWER if asked_by and asked_by != turn.voice and not asks else 0.0))
+        asked_by = turn.voice if asks else ""
+    return found
+
+
+class _Counts(dict[int, int]):
+    """For the marks of a word what it adds to the counts of a turn, all of them in one number, sixteen bits each."""
+
+    def __missing__(self, marks: int) -> int:
+        counted = sum(1 << 16 * place for place, group in enumerate(_COUNTED) if marks & group)
+        self[marks] = counted
+        return counted
+
+
+_COUNTS = _Counts()
+
+
+def _worth(text: str, lang: str, speakers: set[str]) -> float:
+    words = read_cjk(text, lang) if is_cjk(lang) else read(text, lang)
+    marks = [word.marks for word in words]
+    counts = sum(map(_COUNTS.__getitem__, marks))
+    times, numbers, events, details, idle = [counts >> 16 * place & 0xFFFF for place in range(5)]
+    if is_cjk(lang):
+        details = len(text) // 4
+    names = len(_names(words, marks, speakers)) if counts >> 80 else 0
+    return (
+        _NAME * min(_MOST_NAMES, names) + _TIME * min(_MOST_TIMES, times) + _NUMBER * min(_MOST_NUMBERS, numbers)
+        + _EVENT * min(_MOST_EVENTS, events) + _DETAIL * min(_MOST_DETAILS, details) - _IDLE * idle
+    )  # fmt: skip
+
+
+def _names(words: Sequence[Word], marks: Sequence[int], speakers: Collection[str]) -> set[str]:
+    """Words with a capital that is not that of a sentence, and that no speaker has as a name."""
+    return {
+        words[at].norm for at, mark in enumerate(marks)
+        if mark & (NAMEABLE | OPENS) == NAMEABLE and at and not marks[at - 1] & ENDS and words[at - 1].norm
+        and words[at].norm not in speakers
+    }  # fmt: skip
