@@ -42,6 +42,9 @@ NEAR_IN_TIME = 2.0
 SESSION_SHARE, SESSION_BEST = 0.3, 3
 TELLING_SHARE, WEIGHED = 0.5, 32
 
+AROUND = 0.2
+"""How much of the best one's score a turn must have to be brought back into a context unasked."""
+
 SESSION_MARK = "a session begins"
 """The term under which beginnings of sessions are indexed. No word has a blank in it."""
 
@@ -193,6 +196,7 @@ class Told(NamedTuple):
     """What a ranking must know of a turn."""
 
     seq: int
+    kind: str
     voice: str
     text: str
     when: str | None
@@ -269,17 +273,20 @@ class Scored(NamedTuple):
     own: bool
 
 
-def rank(query: Query, found: Candidates, view: View) -> Iterator[Scored]:
-    """The turns of the view that answer the query, best first."""
+def rank(query: Query, found: Candidates, view: View, least: float = 0.0) -> Iterator[Scored]:
+    """The turns of the view that answer the query, best first; `least`: how much of the best one's score a turn must have."""
     own = {number: worth * _by_length(view.turns[number], view.average) for number, worth in found.worth.items() if worth > 0}
     scores = _lend(own, view)
-    for weigh in (_weigh_speakers, _weigh_times, _weigh_tellings, _weigh_sessions):
+    for weigh in (_weigh_speakers, _weigh_times, _weigh_tellings):
         weigh(scores, query, view)
+    enough = least * max(scores.values(), default=0.0)
+    scores = {number: score for number, score in scores.items() if score >= enough}
+    _weigh_sessions(scores, view)
     complete = found.complete * (1 - 1e-9)
     if len(found.weights) > 1:
         for number, worth in found.worth.items():
             if worth >= complete and holds(view.turns[number].text, query.text):
-                scores[number] += PHRASE_BONUS
+                scores[number] = scores.get(number, 0.0) + PHRASE_BONUS
     for score, number in sorted([(score, number) for number, score in scores.items() if score > 0], reverse=True):
         yield Scored(number, round(score, 6), number in own)
 
@@ -322,7 +329,7 @@ def _weigh_tellings(scores: dict[int, float], query: Query, view: View) -> None:
         scores[number] *= 1 + TELLING_SHARE * telling
 
 
-def _weigh_sessions(scores: dict[int, float], query: Query, view: View) -> None:
+def _weigh_sessions(scores: dict[int, float], view: View) -> None:
     """Adds a share of what the best of a session have. Where a story has times, a session is what was told at the same time."""
     places = {number: (bisect_right(view.sessions, number), view.turns[number].when) for number in scores}
     sessions: dict[tuple[int, str | None], list[float]] = defaultdict(list)

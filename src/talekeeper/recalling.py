@@ -13,6 +13,7 @@ from talekeeper.hot import Hot
 from talekeeper.model import AUTHOR_KINDS, Turn
 from talekeeper.ports import Entry, Position
 from talekeeper.recall import LENDERS, LENT_AFTER, LENT_BEFORE, SESSION_MARK, Candidates, Query, Told, View
+from talekeeper.state import SCENE_KINDS
 
 
 async def recollect(
@@ -20,8 +21,8 @@ async def recollect(
 ) -> list[tuple[Turn, float]]:  # fmt: skip
     """The turns that the seat heard which the query brings back, best first, each with its score.
 
-    At most `limit` of them, or as many as have that many `tokens` and a few to choose from; `own`: only such as share a word with the
-    query themselves, and not what stands around these."""
+    At most `limit` of them, or as many as have that many `tokens`. `own`: all that share a word with the query themselves; else what
+    stands around these as well, and nothing that is far behind the best."""
     query = Query(text)
     *postings, sessions = await _postings(hot, seat, [*query.words, SESSION_MARK])
     heard = hot.state.views[seat]
@@ -38,7 +39,7 @@ async def recollect(
     before = await reader.around(lenders, -1, len(LENT_BEFORE))
     view = View(reader.heard, after, before, sorted(sessions), heard.tokens / max(1, heard.turns))
     best: list[tuple[Turn, float]] = []
-    for seq, score, shares_a_word in recall.rank(query, found, view):
+    for seq, score, shares_a_word in recall.rank(query, found, view, 0.0 if own else recall.AROUND):
         if (limit is not None and len(best) >= limit) or (tokens is not None and tokens < 0):
             break
         if shares_a_word or not own:
@@ -105,7 +106,7 @@ class _Reader:
                     edited.append(entry.position)
                 else:
                     when = entry.extra.get("when") if entry.extra else None
-                    self.heard[entry.seq] = Told(entry.seq, entry.voice, entry.text, when, entry.tokens)
+                    self.heard[entry.seq] = Told(entry.seq, entry.kind, entry.voice, entry.text, when, entry.tokens)
             elif entry.kind == "edit" and entry.extra is not None:
                 self.edits[entry.seq] = entry.extra["at"][1]
         if edited:
@@ -114,14 +115,14 @@ class _Reader:
 
     def _take(self, turn: Turn) -> None:
         self._turns[turn.seq] = turn
-        self.heard[turn.seq] = Told(turn.seq, turn.voice, turn.text, turn.when, turn.tokens, turn.revision > 0)
+        self.heard[turn.seq] = Told(turn.seq, turn.kind, turn.voice, turn.text, turn.when, turn.tokens, turn.revision > 0)
 
     def turn(self, number: int) -> Turn:
         """A turn that was read, as a noun."""
         return self._turns[number] if number in self._turns else self._hot.turn(self._entries[number])
 
     async def around(self, numbers: Sequence[int], step: int, wanted: int) -> dict[int, list[int]]:
-        """For each turn the next few that the seat heard, in one direction."""
+        """For each turn the next few that the seat heard told, in one direction; someone coming or going is no answer."""
         head, seen, heard = self._hot.path.head, self._seen, self.heard
         reach = wanted
         while True:
@@ -130,7 +131,7 @@ class _Reader:
             for number in numbers:
                 at, near = number + step, list[int]()
                 while len(near) < wanted and at in seen:
-                    if at in heard:
+                    if at in heard and heard[at].kind not in SCENE_KINDS:
                         near.append(at)
                     at += step
                 if len(near) < wanted and 1 <= at <= head:
