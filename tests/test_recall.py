@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import random
 import time
-from typing import TYPE_CHECKING
+import unicodedata
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import pytest
 
@@ -12,6 +13,8 @@ import talekeeper as tk
 
 if TYPE_CHECKING:
     from tests.conftest import OpenKeeper
+
+Form: TypeAlias = Literal["NFC", "NFD", "NFKC", "NFKD"]
 
 KEY = tk.MemoryKey("acme", "ana", "ash-crown")
 SEATS = (tk.Seat("dm", role="dm"), tk.Seat("rogue"), tk.Seat("bard"))
@@ -95,6 +98,23 @@ async def test_recall_is_the_same_before_and_after_indexing_and_after_opening_ag
         ("They owe us 4,711 crowns and 12% of the tin.", "4,711 crowns"),
         ("MIRA HID THE BRASS KEYS BEHIND THE ALTAR!!!", "hid the brass keys"),
         ("It is what it is.", "it is what it is"),
+        ("黑龙来了，城门关上了。", "龙"),
+        ("칼을 들고 다리를 건넜다.", "칼"),
+        ("หญิงชราซ่อนกุญแจเงินไว้ใต้สะพาน", "กุญแจเงิน"),
+        ("ជនចម្លែកលាក់សោប្រាក់នៅក្រោមស្ពាន", "សោប្រាក់"),
+        ("ຍິງແກ່ເຊື່ອງກະແຈເງິນໄວ້ໃຕ້ຂົວ", "ກະແຈເງິນ"),
+        ("အဘွားအိုက ငွေသော့ကို တံတားအောက်မှာ ဖွက်ထားတယ်။", "ငွေသော့"),
+        ("बूढ़ी औरत ने चाँदी की चाबी पुल के नीचे छिपाई।", "चाँदी की चाबी"),
+        ("أخفت العجوز المفتاح الفضي تحت الجسر.", "المفتاح الفضي"),
+        ("הזקנה החביאה את מפתח הכסף מתחת לגשר.", "מפתח הכסף"),
+        ("Η γριά έκρυψε το ασημένιο κλειδί.", "ασημένιο κλειδί"),
+        ("Lão bà giấu chìa khóa bạc dưới gầm cầu.", "chìa khóa bạc"),
+        ("Ｍｉｒａ　ｈｉｄ　ｔｈｅ　ｋｅｙ．", "mira hid"),
+        ("🐉🔥", "🐉🔥"),
+        ("👍", "👍"),
+        ("They won with a 🎲 and a 🗡️.", "🎲"),
+        ("No_underscores, please: the hidden_door opens.", "hidden door"),
+        ("1066: the year of the comet", "1066"),
     ],
 )
 async def test_a_phrase_is_found_in_every_script_whatever_case_and_punctuation(story: tk.Story, text: str, query: str) -> None:
@@ -104,6 +124,64 @@ async def test_a_phrase_is_found_in_every_script_whatever_case_and_punctuation(s
         hits = await story.recall("rogue", query, limit=1)
         assert [hit.turn.id for hit in hits] == [turn.id]
         await story.settle()
+
+
+@pytest.mark.parametrize("written", ["NFC", "NFD", "NFKC", "NFKD"])
+@pytest.mark.parametrize("asked", ["NFC", "NFD"])
+@pytest.mark.parametrize(
+    ("text", "query"),
+    [
+        ("Die Glöckner läuteten für Zoë.", "glöckner läuteten"),
+        ("El niño escondió la llave en Ávila.", "escondió la llave"),
+        ("은열쇠는 다리 밑에 있었다.", "다리 밑에"),
+        ("ガラスの鍵がパン屋にある。", "ガラスの鍵"),
+        ("Đặng giấu chìa khóa ở đây.", "giấu chìa khóa"),
+    ],
+)
+async def test_it_does_not_matter_in_which_form_signs_with_marks_are_written(
+    story: tk.Story, text: str, query: str, written: Form, asked: Form
+) -> None:
+    turn = await story.append("dm", unicodedata.normalize(written, text))
+    await story.append_many([tk.Draft("dm", sentence(n)) for n in range(20)])
+    assert [hit.turn.id for hit in await story.recall("rogue", unicodedata.normalize(asked, query), limit=1)] == [turn.id]
+
+
+@pytest.mark.parametrize(
+    ("text", "query"),
+    [
+        ("The wolves took two children.", "wolf child"),
+        ("She bought a boat.", "Who buys boats?"),
+        ("He sold the horses to the thieves.", "selling a horse to the thief"),
+        ("They were hiding, and they hid well.", "hide"),
+        ("The berries grew by the churches.", "berry growing at a church"),
+        ("Mira's brothers stopped singing.", "the brother stops the song he sings"),
+    ],
+)
+async def test_forms_of_a_word_find_each_other(story: tk.Story, text: str, query: str) -> None:
+    turn = await story.append("dm", text)
+    await story.append_many([tk.Draft("dm", "Nothing of the kind.") for _ in range(20)])
+    hits = await story.recall("rogue", query, limit=1)
+    assert [hit.turn.id for hit in hits] == [turn.id]
+
+
+SCRIPTS = {
+    "thai": (0x0E01, 0x0E2E), "khmer": (0x1780, 0x17A2), "lao": (0x0E81, 0x0EAE), "burmese": (0x1000, 0x1021), "han": (0x4E00, 0x4F00),
+    "kana": (0x3042, 0x3093), "hangul": (0xAC00, 0xAD00), "hindi": (0x0915, 0x0939), "cyrillic": (0x0430, 0x044F), "emoji": (0x1F600, 0x1F640),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+async def test_in_every_script_a_phrase_of_any_of_a_thousand_turns_finds_it(story: tk.Story, script: str) -> None:
+    """Random signs of a script, written without a blank where the script has none."""
+    first, last = SCRIPTS[script]
+    rng = random.Random(script)
+    gap = " " if script in ("hindi", "cyrillic", "hangul") else ""
+    texts = [gap.join("".join(chr(rng.randint(first, last)) for _ in range(5)) for _ in range(8)) for _ in range(1000)]
+    turns = await story.append_many([tk.Draft("dm", text) for text in texts])
+    for number in (0, 499, 999):
+        text = texts[number]
+        piece = text[12:30].strip() if not gap else gap.join(text.split(gap)[2:5])
+        assert [hit.turn.id for hit in await story.recall("rogue", piece, limit=1)] == [turns[number].id]
 
 
 async def test_turns_are_found_by_who_spoke(story: tk.Story) -> None:

@@ -1,0 +1,213 @@
+"""What makes a turn come back: each signal of the ranking by itself, seen through the front door."""
+
+from __future__ import annotations
+
+import pytest
+
+import talekeeper as tk
+
+KEY = tk.MemoryKey("acme", "ana", "ash-crown")
+SEATS = (tk.Seat("dm", role="dm"), tk.Seat("rogue"), tk.Seat("bard"))
+IDLE = ("We walk on.", "It is as before.", "They sit and wait there.", "So it goes.", "And on we go.")
+
+
+@pytest.fixture
+async def story(keeper: tk.Keeper) -> tk.Story:
+    return await keeper.story(KEY, seats=SEATS)
+
+
+async def pass_time(story: tk.Story, turns: int = 12, **how: str) -> None:
+    """Turns that share no word with any query, so that what is told stands alone."""
+    await story.append_many([tk.Draft("dm", IDLE[n % len(IDLE)], **how) for n in range(turns)])  # type: ignore[arg-type]
+
+
+async def order(story: tk.Story, query: str) -> list[str]:
+    return [hit.turn.id for hit in await story.recall("rogue", query, limit=60)]
+
+
+async def brought_back(story: tk.Story, query: str, budget: int = 400) -> list[str]:
+    """The turns that a query brings back into a context."""
+    block = (await story.context("rogue", budget=budget, query=query, recipe=tk.QUESTION_RECIPE)).block("recall")
+    return [source for item in block.items for source in item.sources] if block is not None else []
+
+
+# -- neighbours ----------------------------------------------------------------------------------------------------------
+
+
+async def test_the_answer_comes_back_with_its_question_though_it_shares_no_word_with_the_query(story: tk.Story) -> None:
+    await pass_time(story)
+    question = await story.append("rogue", "Ferryman, where did you hide the lantern?")
+    answer = await story.append("dm", "Under the third oak, by the mill.")
+    await pass_time(story)
+    found = await brought_back(story, "the ferryman's lantern")
+    assert {question.id, answer.id} <= set(found)
+    assert answer.id not in await order(story, "the ferryman's lantern"), "recall itself names only what shares a word"
+
+
+async def test_what_others_say_in_between_does_not_move_neighbours_apart(story: tk.Story) -> None:
+    await pass_time(story)
+    await story.append("rogue", "Ferryman, where did you hide the lantern?", heard_by=["rogue"])
+    await story.append_many([tk.Draft("bard", f"An aside, number {n}.", heard_by=["bard"]) for n in range(40)])
+    answer = await story.append("dm", "Under the third oak, by the mill.", heard_by=["rogue"])
+    await pass_time(story)
+    assert answer.id in await brought_back(story, "the ferryman's lantern")
+    await story.settle()
+    assert answer.id in await brought_back(story, "the ferryman's lantern")
+
+
+async def test_comings_and_goings_are_no_answers(story: tk.Story) -> None:
+    await story.enter("rogue", "mill")
+    await pass_time(story, location="mill")
+    await story.append("rogue", "Ferryman, where did you hide the lantern?", location="mill")
+    move = await story.enter("bard", "mill")
+    answer = await story.append("dm", "Under the third oak.", location="mill")
+    await pass_time(story, location="mill")
+    found = await brought_back(story, "the ferryman's lantern")
+    assert answer.id in found
+    assert move.id not in found
+
+
+async def test_a_turn_between_two_that_answer_is_worth_more_than_one_at_the_edge(story: tk.Story) -> None:
+    await pass_time(story)
+    await story.append("dm", "The lantern is lit.")
+    between = await story.append("dm", "A bell rings.")
+    await story.append("dm", "The lantern goes out.")
+    for _ in range(3):
+        edge = await story.append("dm", "A dog barks.")
+    await pass_time(story)
+    found = await brought_back(story, "lantern", budget=170)
+    assert between.id in found
+    assert edge.id not in found
+
+
+async def test_what_is_far_behind_the_best_is_not_brought_back(story: tk.Story) -> None:
+    best = await story.append("dm", "The zanzibar with the seven silver sails came in at noon.")
+    await pass_time(story, 40)
+    for _ in range(30):
+        weak = await story.append("dm", "So the evening came, and they sat there.")
+    await pass_time(story, 40)
+    found = await brought_back(story, "When came the zanzibar with seven silver sails?", budget=2000)
+    assert best.id in found
+    assert weak.id not in found
+    assert weak.id in await order(story, "When came the zanzibar with seven silver sails?")
+
+
+# -- who and when --------------------------------------------------------------------------------------------------------
+
+
+async def test_where_the_query_names_one_speaker_others_count_less(story: tk.Story) -> None:
+    mira = await story.append("dm", "The ledger is with me.", voice="Mira")
+    await pass_time(story)
+    voss = await story.append("dm", "The ledger? Mira!", voice="Voss")
+    await pass_time(story)
+    assert await order(story, "ledger") == [voss.id, mira.id], "of equals the newest"
+    assert await order(story, "What did Mira say of the ledger?") == [mira.id, voss.id]
+
+
+async def test_where_the_query_names_two_speakers_neither_counts_less(story: tk.Story) -> None:
+    mira = await story.append("dm", "The ledger is with me.", voice="Mira")
+    await pass_time(story)
+    voss = await story.append("dm", "The ledger? Mira!", voice="Voss")
+    await pass_time(story)
+    assert await order(story, "What did Mira and Voss say of the ledger?") == [voss.id, mira.id]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "query"),
+    [
+        ("2023-05-08T13:56", "2023-07-08T13:56", "Who saw the falcon on 7 May 2023?"),
+        ("2023-05-08T13:56", "2023-07-08T13:56", "Who saw the falcon in May 2023?"),
+        ("Day 3, dusk", "Day 12, noon", "Who saw the falcon on day 3?"),
+    ],
+)
+async def test_what_was_told_near_the_time_that_is_asked_for_counts_double(story: tk.Story, first: str, second: str, query: str) -> None:
+    early = await story.append("dm", "A falcon sits on the wall.", when=first)
+    await pass_time(story, when=first)
+    await pass_time(story, when="2023-06-15")
+    late = await story.append("dm", "A falcon sits on the wall.", when=second)
+    await pass_time(story, when=second)
+    assert await order(story, "Who saw the falcon?") == [late.id, early.id]
+    assert (await order(story, query))[0] == early.id
+
+
+async def two_sessions(story: tk.Story, marked: str) -> tuple[tk.Turn, tk.Turn]:
+    """The same turn in a session that has more of it, and later in one that has not."""
+    turns = []
+    for session, others in enumerate((("The falcon is hurt.", "We feed the falcon."), ("We eat.", "We rest."))):
+        how = {"when": f"2023-0{session + 1}-08"} if marked == "when" else {}
+        if marked == "begin_session":
+            await story.begin_session()
+        turns.append(await story.append("dm", "A falcon sits on the wall.", **how))  # type: ignore[arg-type]
+        for text in others:
+            await pass_time(story, **how)
+            await story.append("dm", text, **how)  # type: ignore[arg-type]
+        await pass_time(story, **how)
+    return turns[0], turns[1]
+
+
+@pytest.mark.parametrize("marked", ["begin_session", "when"])
+async def test_where_much_of_a_session_answers_all_of_it_counts_more(story: tk.Story, marked: str) -> None:
+    first, second = await two_sessions(story, marked)
+    assert (await order(story, "falcon wall"))[:2] == [first.id, second.id]
+    await pass_time(story, 300, **({"when": "2023-09-08"} if marked == "when" else {}))
+    await story.settle()
+    assert (await order(story, "falcon wall"))[:2] == [first.id, second.id], "indexed, it is no different"
+
+
+async def test_without_sessions_of_equal_turns_the_newest_comes_first(story: tk.Story) -> None:
+    first, second = await two_sessions(story, "not at all")
+    assert (await order(story, "falcon wall"))[:2] == [second.id, first.id]
+
+
+# -- the turn itself -----------------------------------------------------------------------------------------------------
+
+
+async def test_a_turn_that_tells_something_comes_before_small_talk(story: tk.Story) -> None:
+    telling = await story.append("dm", "On Friday the duke of Harrow, Aldous, gave 40 crowns for the falcon.")
+    await pass_time(story)
+    talk = await story.append("dm", "Well, yes, thank you, the falcon, okay.")
+    await pass_time(story)
+    assert await order(story, "falcon") == [telling.id, talk.id]
+
+
+async def test_of_turns_with_the_same_words_the_shorter_comes_first(story: tk.Story) -> None:
+    short = await story.append("dm", "The falcon flies.")
+    await pass_time(story)
+    await story.append(
+        "dm", "The falcon flies over stone and water and grass and sand and ash and snow and mud and reed and fern and foam."
+    )
+    await pass_time(story)
+    assert (await order(story, "falcon flies"))[0] == short.id
+
+
+# -- what is shown -------------------------------------------------------------------------------------------------------
+
+
+async def test_a_time_that_neighbours_share_stands_above_them_once(story: tk.Story) -> None:
+    for day in (1, 2):
+        for n in range(2):
+            await story.append("dm", f"The falcon was seen, sighting {n} of day {day}.", when=f"2023-05-0{day}")
+            await pass_time(story, 3, when=f"2023-05-0{day}")
+    await pass_time(story, 40, when="2023-06-01")
+    context = await story.context("rogue", budget=800, query="falcon sightings", recipe=tk.QUESTION_RECIPE)
+    recalled = context.block("recall")
+    assert recalled is not None
+    assert recalled.text.count("(2023-05-01)\n") == recalled.text.count("(2023-05-02)\n") == 1
+    assert (
+        recalled.text.index("(2023-05-01)")
+        < recalled.text.index("day 1")
+        < recalled.text.index("(2023-05-02)")
+        < recalled.text.index("day 2")
+    )
+    assert context.tokens == story.counter.count(context.text) <= 800
+
+
+async def test_where_some_turns_have_no_time_it_stays_with_those_that_have_one(story: tk.Story) -> None:
+    await story.append("dm", "The falcon was seen on a wall.", when="Day 3")
+    await pass_time(story, 6)
+    await story.append("dm", "The falcon was seen on a roof.")
+    await pass_time(story, 40)
+    recalled = (await story.context("rogue", budget=400, query="falcon", recipe=tk.QUESTION_RECIPE)).block("recall")
+    assert recalled is not None
+    assert "[DM] (Day 3): The falcon was seen on a wall.\n" in recalled.text
+    assert "[DM]: The falcon was seen on a roof.\n" in recalled.text
