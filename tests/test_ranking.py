@@ -16,9 +16,9 @@ async def story(keeper: tk.Keeper) -> tk.Story:
     return await keeper.story(KEY, seats=SEATS)
 
 
-async def pass_time(story: tk.Story, turns: int = 12, **how: str) -> None:
+async def pass_time(story: tk.Story, turns: int = 12, *, when: str | None = None, location: str | None = None) -> None:
     """Turns that share no word with any query, so that what is told stands alone."""
-    await story.append_many([tk.Draft("dm", IDLE[n % len(IDLE)], **how) for n in range(turns)])  # type: ignore[arg-type]
+    await story.append_many([tk.Draft("dm", IDLE[n % len(IDLE)], when=when, location=location) for n in range(turns)])
 
 
 async def order(story: tk.Story, query: str) -> list[str]:
@@ -134,14 +134,14 @@ async def two_sessions(story: tk.Story, marked: str) -> tuple[tk.Turn, tk.Turn]:
     """The same turn in a session that has more of it, and later in one that has not."""
     turns = []
     for session, others in enumerate((("The falcon is hurt.", "We feed the falcon."), ("We eat.", "We rest."))):
-        how = {"when": f"2023-0{session + 1}-08"} if marked == "when" else {}
+        when = f"2023-0{session + 1}-08" if marked == "when" else None
         if marked == "begin_session":
             await story.begin_session()
-        turns.append(await story.append("dm", "A falcon sits on the wall.", **how))  # type: ignore[arg-type]
+        turns.append(await story.append("dm", "A falcon sits on the wall.", when=when))
         for text in others:
-            await pass_time(story, **how)
-            await story.append("dm", text, **how)  # type: ignore[arg-type]
-        await pass_time(story, **how)
+            await pass_time(story, when=when)
+            await story.append("dm", text, when=when)
+        await pass_time(story, when=when)
     return turns[0], turns[1]
 
 
@@ -149,7 +149,7 @@ async def two_sessions(story: tk.Story, marked: str) -> tuple[tk.Turn, tk.Turn]:
 async def test_where_much_of_a_session_answers_all_of_it_counts_more(story: tk.Story, marked: str) -> None:
     first, second = await two_sessions(story, marked)
     assert (await order(story, "falcon wall"))[:2] == [first.id, second.id]
-    await pass_time(story, 300, **({"when": "2023-09-08"} if marked == "when" else {}))
+    await pass_time(story, 300, when="2023-09-08" if marked == "when" else None)
     await story.settle()
     assert (await order(story, "falcon wall"))[:2] == [first.id, second.id], "indexed, it is no different"
 

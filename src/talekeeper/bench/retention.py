@@ -1,4 +1,8 @@
-"""Does the context still hold what matters?"""
+"""Does the context still hold what matters? A memory for the retention benchmark, made of the public API alone.
+
+One story on a real file, with one seat that hears everything; story time is the time of the turns. Contexts are made with
+`QUESTION_RECIPE`: a question brings turns back, and without one the most telling turns of the past are shown.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +16,7 @@ _PIECE = re.compile(r"[A-Za-z]{1,8}|\d{1,3}|[^\w\s]|[^\W\dA-Za-z]{1,8}")
 
 
 class Pieces:
-    """The benchmark's currency: words of up to eight letters, three digits, or one sign."""
+    """The benchmark's currency: a token is up to eight letters of a word, up to three digits, or one sign. Additive over lines."""
 
     id = "pieces-8"
     additive = True
@@ -22,6 +26,8 @@ class Pieces:
 
 
 class Memory:
+    """What the benchmark asks of a memory: `add` turns, then ask for a `context` in so many tokens, with a query or without."""
+
     def __init__(self) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="talekeeper-retention-")
         self._keeper = tk.sync.open(Path(self._folder.name) / "story.db", counter=Pieces(), durable=False)
