@@ -163,6 +163,9 @@ class Terminal:
         elif beat.kind == "ruling" and self._may_see(beat.hearers):
             self._end_speech()
             click.echo(dim(hang("", f"  ⚂ {beat.text}", 2)))
+        elif beat.kind == "refused" and beat.text and self._may_see(beat.hearers):
+            self._end_speech()
+            click.echo(dim(hang("", f"  ✗ Not so: {beat.text}. It is told again.", 2)))
 
     def _speaker(self, beat: Beat) -> None:
         if beat.role == "pc":

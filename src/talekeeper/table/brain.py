@@ -109,6 +109,15 @@ class Ruling:
     refused: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Objection:
+    """Why an answer was not taken: what is wrong with it, its words, and what of them was heard before."""
+
+    reason: str
+    text: str = ""
+    heard: str = ""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ask:
     """One question to a brain."""
@@ -137,6 +146,8 @@ class Ask:
     """What was decided in this round, in order: what the narrator tells of."""
     moments: tuple[AdventureMoment, ...] = ()
     """What the epilogue is made of."""
+    objection: Objection | None = None
+    """The last answer to this very ask contradicted the game: another one is wanted, that goes on from what was heard of it."""
 
 
 @runtime_checkable

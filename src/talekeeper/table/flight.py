@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypedDict
+from itertools import accumulate
+from typing import Any, Literal, NotRequired, TypedDict
 
 from talekeeper.memory.moments import AdventureMoment, KeeperResponse, build_moment_from_keeper, moment_mark
 from talekeeper.model import Mark
@@ -15,7 +16,7 @@ from talekeeper.table import events as ev
 from talekeeper.table import rules
 from talekeeper.table.brain import Ruling
 from talekeeper.table.events import Event, audience, event_from_json, event_to_json
-from talekeeper.table.game import GameState, fold
+from talekeeper.table.game import GameState, apply
 from talekeeper.table.settling import Settled
 from talekeeper.telling import Draft
 
@@ -60,13 +61,15 @@ class Flight(TypedDict):
     said: list[Words]
     decisions: list[Decision]
     tales: list[Words]
+    refusals: NotRequired[list[str]]
+    """What was to be told and cannot be, each as a clause."""
     epilogue: str
 
 
 def take_off(round: int, version: str, party: Iterable[str], nudge: str | None = None) -> Flight:
     """A round that has just begun."""
     return Flight(
-        round=round, version=version, nudge=nudge, todo=list(party), scenes=[], said=[], decisions=[], tales=[], epilogue=""
+        round=round, version=version, nudge=nudge, todo=list(party), scenes=[], said=[], decisions=[], tales=[], refusals=[], epilogue=""
     )  # fmt: skip
 
 
@@ -93,7 +96,13 @@ def scene_for(flight: Flight, seat: str) -> str:
 
 def state_in(flight: Flight, state: GameState) -> GameState:
     """The state after what was decided so far."""
-    return fold(state, (event_from_json(raw) for decision in flight["decisions"] for raw in decision["events"]))
+    return states_in(flight, state)[-1]
+
+
+def states_in(flight: Flight, state: GameState) -> list[GameState]:
+    """The states that the game went through in this round, the first and the newest included."""
+    events = (event_from_json(raw) for decision in flight["decisions"] for raw in decision["events"])
+    return list(accumulate(events, apply, initial=state))
 
 
 def rulings_of(decisions: Iterable[Decision]) -> tuple[Ruling, ...]:
@@ -158,6 +167,7 @@ def drafts_of(flight: Flight, state: GameState) -> list[Draft]:
         if words["speaker"] in ruled:
             drafts.append(_ruled(ruled[words["speaker"]]))
     drafts += [_spoken(words) for words in flight["tales"]]
+    drafts += [Draft("", f"(Not so: {reason}.)", heard_by=(DM,), kind="event") for reason in flight.get("refusals", ())]
     if flight["epilogue"]:
         drafts.append(Draft(DM, flight["epilogue"], heard_by=state.party))
     return drafts

@@ -6,7 +6,7 @@ in flight and nothing else; a person's turn is an interrupt, and whatever is spo
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 from langgraph.checkpoint.base import BaseCheckpointSaver
@@ -17,7 +17,22 @@ from langgraph.types import interrupt
 
 from talekeeper.model import to_json
 from talekeeper.table.brain import Ask, Part
-from talekeeper.table.flight import DM, Flight, Told, Words, decide, hearing, places_of, rulings_of, said_before, scene_for, state_in
+from talekeeper.table.flight import (
+    DM,
+    Flight,
+    Told,
+    Words,
+    decide,
+    hearing,
+    places_of,
+    rulings_of,
+    said_before,
+    scene_for,
+    state_in,
+    states_in,
+)  # fmt: skip
+from talekeeper.table.game import GameState
+from talekeeper.table.ledger import Contradiction
 from talekeeper.table.settling import settle
 from talekeeper.table.table import Table
 
@@ -60,12 +75,13 @@ class _Steps:
         table = self._table
         state = await table.state()
         scenes: list[Words] = []
+        refusals: list[str] = []
         for place, party in places_of(state):
             ask = await table.ask("dm", DM, state, flight, Told(viewer=party[0]))
             hearers = list(state.here(place))
-            text = await self._speak("dm", ask, hearers)
+            text = await self._speak("dm", ask, hearers, [state], refusals)
             scenes.append(Words(speaker=DM, text=text, place=place, hearers=hearers, private=False))
-        return {"scenes": scenes}
+        return {"scenes": scenes, "refusals": refusals}
 
     def next_player(self, flight: Flight) -> Literal["pc", "narrator"]:
         return "pc" if flight["todo"] else "narrator"
@@ -94,17 +110,21 @@ class _Steps:
         *others, words = flight["said"]
         seat, action = words["speaker"], words["text"]
         told = Told(viewer=seat, action=action, actor=seat, said=said_before(flight, DM), rulings=rulings_of(flight["decisions"]))
-        response = await table.brain("keeper").rule(await table.ask("keeper", DM, state, flight, told))
+        ask = await table.ask("keeper", DM, state, flight, told)
+        refusals = list(flight.get("refusals", ()))
+        response = await table.vetting.ruling(table.brain("keeper"), ask, state, _notice("keeper", hearing(state, seat), refusals))
         decision = decide(state, seat, action, response, settle(state, table.scenario, response.commands, seat))
         _tell("ruling", seat, decision["resolution"], decision["hearers"])
         heard = Words(**{**words, "hearers": decision["hearers"], "private": decision["private"]})
-        return {"said": [*others, heard], "decisions": [*flight["decisions"], decision]}
+        return {"said": [*others, heard], "decisions": [*flight["decisions"], decision], "refusals": refusals}
 
     async def narrator(self, flight: Flight) -> Step:
         """Tells what came of it: to all who stood by, and what was done in secret to those who know."""
         table = self._table
-        after = state_in(flight, await table.state())
+        states = states_in(flight, await table.state())
+        after = states[-1]
         tales: list[Words] = []
+        refusals = list(flight.get("refusals", ()))
         for told in _audiences(flight):
             actor = told[0]["actor"]
             moved = after.where.get(actor) != told[0]["place"]
@@ -112,9 +132,9 @@ class _Steps:
             ask = await table.ask(
                 "narrator", DM, after, flight, Told(viewer=actor, rulings=rulings_of(told), said=said_before(flight, actor))
             )
-            text = await self._speak("narrator", ask, hearers)
+            text = await self._speak("narrator", ask, hearers, states, refusals)
             tales.append(Words(speaker=DM, text=text, place=after.where.get(actor), hearers=hearers, private=told[0]["private"]))
-        return {"tales": [tale for tale in tales if tale["text"]]}
+        return {"tales": [tale for tale in tales if tale["text"]], "refusals": refusals}
 
     async def is_over(self, flight: Flight) -> Literal["epilogue", "commit"]:
         before = await self._table.state()
@@ -130,10 +150,14 @@ class _Steps:
         await self._table.commit(flight)
         return {}
 
-    async def _speak(self, role: Part, ask: Ask, hearers: list[str]) -> str:
+    async def _speak(
+        self, role: Part, ask: Ask, hearers: list[str], states: Sequence[GameState] = (), refusals: list[str] | None = None
+    ) -> str:
+        """What is said, told on as it comes. `states`: what it must not contradict; what does goes to `refusals`."""
         write = _writer()
         pieces = []
-        async for piece in self._table.brain(role).speak(ask):
+        notice = _notice(role, hearers, [] if refusals is None else refusals)
+        async for piece in self._table.vetting.speech(self._table.brain(role), ask, states, notice):
             pieces.append(piece)
             write({"kind": "speech", "role": role, "seat": ask.seat, "text": piece, "hearers": hearers})
         write({"kind": "end", "role": role, "seat": ask.seat, "text": "", "hearers": hearers})
@@ -150,6 +174,18 @@ def _audiences(flight: Flight) -> list[list[Any]]:
 
 def _writer() -> Callable[[Any], None]:
     return get_stream_writer()  # type: ignore[no-any-return]
+
+
+def _notice(role: Part, hearers: list[str], refusals: list[str]) -> Callable[[Contradiction], None]:
+    """Says what cannot be to those who hear the rest, unless it is about something that not all of them may know of."""
+    write = _writer()
+
+    def notice(found: Contradiction) -> None:
+        refusals.append(found.text)
+        text = "" if found.hidden else found.text
+        write({"kind": "refused", "role": role, "seat": DM, "text": text, "hearers": hearers})
+
+    return notice
 
 
 def _tell(kind: str, seat: str, text: str, hearers: list[str]) -> None:

@@ -1,8 +1,8 @@
 """The ledger: promises, items, deaths, and who knows which secret. Derived from the state, and so rewound with the story.
 
 The handlers refuse commands that contradict it. Free prose cannot be refused that way, so `contradictions` reads it: a dead one who
-speaks or acts, something used by one who has it no longer. It would rather miss one than find one that is not there: names are matched
-as whole words, what is quoted or remembered does not count, and a name that two share is left alone.
+speaks or acts, something used or given by one who has it no longer. It would rather miss one than find one that is not there: names are
+matched as whole words, what is quoted or remembered does not count, and a name that two share is left alone.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from talekeeper.table.events import Event, audience
 from talekeeper.table.game import GameState, apply
-from talekeeper.table.scenario import Named, Scenario
+from talekeeper.table.scenario import Hero, Named, Npc, Scenario
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,60 +78,86 @@ def _without_secrets(state: GameState, seat: str) -> GameState:
 # -- free prose --------------------------------------------------------------------------------------------------------
 
 _SAYS = (
-    "says|said|asks|asked|answers|answered|replies|replied|whispers|whispered|mutters|muttered|murmurs|murmured|shouts|shouted|tells|told|"
-    "explains|explained|calls|called|adds|added|agrees|agreed|warns|warned|insists|insisted|laughs|nods|smiles|grins|shrugs|sighs|speaks"
+    "say|ask|answer|reply|replie|whisper|mutter|murmur|shout|explain|call|add|agree|warn|insist|laugh|nod|nodd|smile|grin|grinn|shrug|shrugg|"
+    "sigh|speak|growl|hiss|hisse|mumble|snort|cry|crie|continue|begin|beckon|wink|frown|greet|snap|snapp|chuckle|tell|promise"
 )
-_DOES = "walks|steps|turns|hands|offers|gives|opens|closes|pours|leads|follows|draws|raises|reaches|sits|stands|waits|looks|watches"
-_USES = (
-    "uses|use|draws|draw|raises|raise|lifts|lift|swings|swing|wields|wield|hands|hand|gives|give|offers|offer|shows|show|plays|play|"
-    "lights|light|throws|throw|unlocks|unlock|brandishes|brandish|holds|hold|produces|produce|wears|wear"
+_DOES = (
+    "walk|step|stepp|turn|hand|offer|give|open|close|pour|lead|follow|draw|raise|reach|reache|sit|stand|wait|look|watch|watche|lean|come|appear|"
+    "enter|arrive|point|shake|pull|push|pushe|lift|bow|run|return|stare|press|presse|slip|slipp|slide|wave|kneel|take|put|hold|show"
 )
+_DID = "said|told|spoke|began|gave|led|drew|sat|stood|came|shook|ran|slid|knelt|took|held|goes on|went on"
+_GIVES = "hand|give|gave|offer|press|presse|pass|passe|slide|slid|slip|slipp|produce"
+_USES = f"{_GIVES}|use|draw|drew|raise|lift|swing|wield|show|play|light|throw|unlock|brandish|brandishe|hold|wear"
+_ACTS = rf"(?:(?:{_SAYS}|{_DOES})(?:s|d|ed)|{_DID})"
+_SPEAKS = rf"(?:(?:{_SAYS})(?:s|d|ed)|said|told|began|spoke)"
+_RECIPIENT = r"(?:(?:out|up|over|you|him|her|them|us|me|(?-i:[A-Z])[\w’'-]*(?:\s(?-i:[A-Z])[\w’'-]*)?)\s+)?"
 _REMEMBERED = re.compile(
-    r"\b(had|once|remember\w*|recall\w*|before|used to|dream\w*|ghost|late|dead|died|corpse|body|grave|memory|last words|would have|if)\b",
+    r"\b(had|once|remember\w*|recall\w*|before|used to|dream\w*|ghost|late|dead|died|dies|dying|corpse|body|grave|memory|last words?|"
+    r"last breath|would have|if|as though|nobody|no one)\b",
     re.I,
 )
-_DENIED = re.compile(r"\b(not|no|never|without|cannot|can't|lost|missing|wish\w*|want\w*|if|had|remember\w*|would|gone)\b", re.I)
+_DENIED = re.compile(
+    r"\b(not|no|never|without|cannot|can't|lost|missing|wish\w*|want\w*|if|had|remember\w*|would|could|gone|back|nobody|no one)\b", re.I
+)
 _QUOTED = re.compile(r"“[^”]*”|\"[^\"]*\"|‘[^’]*’(?!\w)|«[^»]*»")
+_SENTENCES = re.compile(r"(?<=[.!?…])\s+|\n+")
 
 
-def contradictions(text: str, state: GameState, scenario: Scenario, speaker: str = "") -> list[str]:
-    """What in the text cannot be, one sentence each. `speaker` is who says "I"."""
-    sentences = re.split(r"(?<=[.!?…])\s+|\n+", _QUOTED.sub("“”", text))
-    found = [*_dead_who_act(sentences, state, scenario), *_things_not_held(sentences, state, scenario, speaker)]
-    return list(dict.fromkeys(found))
+@dataclass(frozen=True, slots=True)
+class Contradiction:
+    """What cannot be, as a clause. `hidden`: it is about something that not everyone may know of."""
+
+    text: str
+    hidden: bool = False
 
 
-def _dead_who_act(sentences: Sequence[str], state: GameState, scenario: Scenario) -> Iterator[str]:
+def contradictions(text: str, states: Sequence[GameState], scenario: Scenario) -> list[Contradiction]:
+    """What in the text is true of none of the states: those that the game went through while what is told came about."""
+    sentences = _SENTENCES.split(_QUOTED.sub("“”", text))
+    first, *more = (dict(_found(sentences, state, scenario)) for state in states)
+    return [found for key, found in first.items() if all(key in other for other in more)]
+
+
+def _found(sentences: Sequence[str], state: GameState, scenario: Scenario) -> Iterator[tuple[tuple[str, str], Contradiction]]:
     for who in state.dead:
-        person = scenario.person(who)
-        if person is None:
-            continue
-        names = _pattern(person, _others_names(scenario, state, who))
-        acts = re.compile(
-            rf"\b{names}\s+(?:\w+ly\s+)?(?:{_SAYS}|{_DOES})\b|“”,?\s+(?:{_SAYS})\s+{names}(?!['’]s)\b|^\W*{names}\W*:\s", re.I
-        )
-        if any(acts.search(sentence) and not _REMEMBERED.search(sentence) for sentence in sentences):
-            yield f"{person.name} is dead and can neither speak nor act"
-
-
-def _things_not_held(sentences: Sequence[str], state: GameState, scenario: Scenario, speaker: str) -> Iterator[str]:
+        if _acts(sentences, who, state, scenario):
+            yield (who, ""), Contradiction(f"{scenario.name(who)} is dead and can neither speak nor act")
     for item, holder in state.items.items():
-        thing = scenario.items.get(item)
-        if thing is None:
+        if holder and item in scenario.items and _is_named(scenario.items[item], sentences):
+            for who in _who_has_it_not(sentences, item, state, scenario):
+                kept = f": {scenario.name(holder)} has it" if holder in state.where else ""
+                yield (who, item), Contradiction(f"{scenario.name(who)} does not have {scenario.name(item)}{kept}", item in state.hidden)
+
+
+def _acts(sentences: Sequence[str], who: str, state: GameState, scenario: Scenario) -> bool:
+    """Whether a dead one does something in the present of the tale."""
+    person = scenario.person(who)
+    if person is None or not _is_named(person, sentences):
+        return False
+    names = _pattern(person, _others_names(scenario, state, who))
+    acts = re.compile(rf"\b{names}\s+(?:\w+ly\s+)?{_ACTS}\b|“”,?\s+{_SPEAKS}\s+{names}(?!['’]s)\b|^\W*{names}\W*:\s", re.I)
+    return any(acts.search(sentence) and not _REMEMBERED.search(sentence) for sentence in sentences)
+
+
+def _who_has_it_not(sentences: Sequence[str], item: str, state: GameState, scenario: Scenario) -> Iterator[str]:
+    """Those who use or give an item that another holds, or that is gone for good."""
+    thing, others = scenario.items[item], {name.casefold() for id, one in scenario.items.items() if id != item for name in one.names}
+    loose = {name.casefold() for name in thing.names if " " not in _bare(name)}  # "a bottle" may be any
+    things = rf"(?:(?:the|his|her|their|another|a second)\s+{_pattern(thing, others)}|an?\s+{_pattern(thing, others | loose)})"
+    people: list[Npc | Hero] = [*(scenario.heroes[id] for id in state.alive), *scenario.npcs.values()]
+    for person in people:
+        if person.id == state.items[item] or not _is_named(person, sentences):
             continue
-        names = _pattern(thing, {name.casefold() for id, one in scenario.items.items() if id != item for name in one.names})
-        for who in state.alive:
-            if who == holder:
-                continue
-            subject = _pattern(scenario.heroes[who], _others_names(scenario, state, who))
-            subject = rf"(?:{subject}|I)" if who == speaker else subject
-            uses = re.compile(
-                rf"\b{subject}\s+(?:\w+ly\s+)?(?:{_USES})\s+(?:up\s+|out\s+)?(?:the|a|an|his|her|their|my)?\s*{names}\b", re.I
-            )
-            if any(uses.search(sentence) and not _DENIED.search(sentence) for sentence in sentences):
-                yield f"{scenario.heroes[who].name} does not have {thing.name}" + (
-                    f": {scenario.name(holder)} has it" if holder in state.where else ""
-                )
+        verbs = _USES if person.id in state.party else _GIVES
+        names = _pattern(person, _others_names(scenario, state, person.id))
+        uses = re.compile(rf"\b{names}\s+(?:\w+ly\s+)?(?:{verbs})(?:s|d|ed)?\s+{_RECIPIENT}{things}\b", re.I)
+        if any(uses.search(sentence) and not _DENIED.search(sentence) for sentence in sentences):
+            yield person.id
+
+
+def _is_named(one: Named, sentences: Sequence[str]) -> bool:
+    """Whether any of the names may be there: most are not, and need no second look."""
+    return any(_bare(name).casefold() in sentence.casefold() for name in one.names for sentence in sentences)
 
 
 def _others_names(scenario: Scenario, state: GameState, who: str) -> set[str]:
@@ -141,5 +167,9 @@ def _others_names(scenario: Scenario, state: GameState, who: str) -> set[str]:
 
 def _pattern(one: Named, shared: set[str]) -> str:
     """Any of the names, longest first, without an article and without those that others share too."""
-    names = {re.sub(r"^(the|an?) ", "", name, flags=re.I) for name in one.names if name.casefold() not in shared}
+    names = {_bare(name) for name in one.names if name.casefold() not in shared}
     return "(?:" + "|".join(re.escape(name) for name in sorted(names, key=lambda name: (-len(name), name))) + ")" if names else r"(?!)"
+
+
+def _bare(name: str) -> str:
+    return re.sub(r"^(the|an?|some) ", "", name, flags=re.I)

@@ -31,11 +31,12 @@ from talekeeper.table.table import ROUND, Table
 
 @dataclass(frozen=True, slots=True)
 class Beat:
-    """Something that a front end may show: a piece of speech, its end, a ruling, a person's turn, or the end of the round.
+    """Something that a front end may show: a piece of speech, its end, a ruling, something that cannot be and was not told, a person's
+    turn, or the end of the round.
 
     `hearers` may see it, and nobody else."""
 
-    kind: Literal["speech", "end", "ruling", "turn", "done"]
+    kind: Literal["speech", "end", "ruling", "refused", "turn", "done"]
     role: str = ""
     seat: str = ""
     text: str = ""

@@ -28,6 +28,7 @@ from talekeeper.table.flight import DM, GAME, Flight, Told, drafts_of
 from talekeeper.table.game import GameState, fold, state_from_json, state_to_json
 from talekeeper.table.scenario import Scenario
 from talekeeper.table.scene import scene
+from talekeeper.table.vetting import Vetting
 
 SETUP, ROUND, STATE, REMEMBERED = "table:setup", "table:round", "table:state", "table:remembered"
 KEPT = 256
@@ -80,6 +81,7 @@ class Table:
         """The last ask of each role and seat, by "role:seat": what `/why` shows."""
         self._brains = brains
         self._summarizer = summarizer
+        self.vetting = Vetting(scenario)
         self._start = rules.begin(scenario, setup.party)
         self._known: tuple[str, GameState] | None = None
         self.memory = MemoryService(story, summarizer=summarizer, labels={id: place.name for id, place in scenario.places.items()})

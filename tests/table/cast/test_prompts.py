@@ -47,6 +47,14 @@ def test_a_repair_says_what_was_wrong() -> None:
     assert_golden("repair", written([prompts.repair("resolution missing")]))
 
 
+@pytest.mark.parametrize("heard", ["", "The fire burns low."])
+async def test_an_objection_says_what_cannot_be_and_how_far_it_was_heard(heard: str) -> None:
+    objection = tb.Objection("Mira is dead and can neither speak nor act", "The fire burns low. “Sit,” says Mira.", heard)
+    asked = prompts.messages(await ask("narrator", objection=objection), 400)
+    assert asked[:2] == prompts.messages(await ask("narrator"), 400), "what was read once is not read again"
+    assert_golden("narrator-objection-heard" if heard else "narrator-objection", written(asked[2:]))
+
+
 async def test_what_seldom_changes_comes_first() -> None:
     """Two asks of one role share everything up to the scene: a cache has it."""
     one = prompts.messages(await ask("dm"), 400)

@@ -1,7 +1,8 @@
 """What each speaker is asked: the words of its `.md` file, and a record of everything it may know.
 
 A file has its parts between lines of `---`: who you are (the system message, the same in every game, so that it is read once), what to
-do now (the end of the user message; the second one where there is a wish), and for the keeper what a repair says.
+do now (the end of the user message; the second one where there is a wish), and what is said to an answer that cannot be taken: the
+keeper's are read as a whole, of the DM's and the narrator's a part may have been heard.
 
 Story text is data. Whatever comes from players, packs and models, names included, stands in the record, on lines that we begin; it can
 neither end its block nor open another (see `rendering`). Nothing of it ever stands in the system message.
@@ -18,7 +19,7 @@ from talekeeper.memory.moments import MOMENT_TYPES
 from talekeeper.ports import Message
 from talekeeper.rendering import defuse, label, render
 from talekeeper.table import dice
-from talekeeper.table.brain import Ask, Ruling, Scene
+from talekeeper.table.brain import Ask, Objection, Ruling, Scene
 from talekeeper.table.commands import COMMANDS, FOR_MODELS
 from talekeeper.table.events import Event, event_to_json
 
@@ -40,7 +41,16 @@ def messages(ask: Ask, max_tokens: int) -> list[Message]:
     system = who.format(moments=", ".join(MOMENT_TYPES), commands=_commands()) if ask.role == "keeper" else who
     closing = (wished if ask.nudge else now).format(words=max(12, int(max_tokens * _WORDS_PER_TOKEN)))
     record = "".join(block for block in (ask.context.text, *_blocks(ask)) if block)
-    return [{"role": "system", "content": system}, {"role": "user", "content": f"{record}## Now\n{closing}"}]
+    asked: list[Message] = [{"role": "system", "content": system}, {"role": "user", "content": f"{record}## Now\n{closing}"}]
+    if ask.objection is not None:
+        asked += [{"role": "assistant", "content": ask.objection.text or "(nothing)"}, _objected(ask.role, ask.objection)]
+    return asked
+
+
+def _objected(role: str, objection: Objection) -> Message:
+    """What a speaker is told whose answer contradicts the game."""
+    part = 4 if objection.heard else 3
+    return {"role": "user", "content": _parts(role)[part].format(problem=_line(objection.reason, 400), heard=_line(objection.heard)[-200:])}
 
 
 def repair(problem: str) -> Message:
