@@ -399,7 +399,18 @@ ARGUMENTS = {
     "brief": ["rogue"], "folds": ["rogue"], "rewind": ["1"], "fork": ["x"], "edit": ["1", "x"], "regenerate": ["x"],
     "pin": ["1"], "unpin": ["1"], "override": ["f", "x"], "delete": ["--yes"], "forget": ["1", "--yes"],
 }  # fmt: skip
-MAKERS = {"init", "import", "demo", "bench engine", "serve", "tokens new", "models get", "models list", "models check"} | {
+MAKERS = {
+    "init",
+    "import",
+    "demo",
+    "bench engine",
+    "bench retention",
+    "serve",
+    "tokens new",
+    "models get",
+    "models list",
+    "models check",
+} | {
     "play",
     "scenario list",
     "scenario check",
@@ -526,7 +537,7 @@ def test_every_command_has_help_with_an_example(name: str) -> None:
     assert all(line.startswith(f"talekeeper {name}") or name == "fork" for line in examples(name))
 
 
-@pytest.mark.parametrize("name", sorted(set(COMMANDS) - {"bench engine", "serve"}))
+@pytest.mark.parametrize("name", sorted(set(COMMANDS) - {"bench engine", "bench retention", "serve"}))
 def test_every_example_works(name: str, story: Path, desk: Path) -> None:
     shutil.copy(story, desk / "saga.db")
     if name == "import":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -174,6 +174,7 @@ def bench(ctx: click.Context) -> None:
     \b
     Example:
       talekeeper bench engine --quick
+      talekeeper bench retention --data DIR
     """
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())
@@ -182,13 +183,16 @@ def bench(ctx: click.Context) -> None:
 bench.section = KEEPING  # type: ignore[attr-defined]
 
 
-def _sizes(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[int, ...] | None:
-    if value is None:
-        return None
-    parts = [part.replace("_", "") for part in value.split(",")]
-    if not all(part.isdigit() and int(part) > 0 for part in parts):
-        raise click.BadParameter("write numbers of turns, such as 100,1000,10000")
-    return tuple(sorted({int(part) for part in parts}))
+def _numbers(of: str) -> Callable[[click.Context, click.Parameter, str | None], tuple[int, ...] | None]:
+    def parse(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[int, ...] | None:
+        if value is None:
+            return None
+        parts = [part.replace("_", "") for part in value.split(",")]
+        if not all(part.isascii() and part.isdigit() and int(part) > 0 for part in parts):
+            raise click.BadParameter(f"write numbers of {of}, such as 100,1000,10000")
+        return tuple(sorted({int(part) for part in parts}))
+
+    return parse
 
 
 _number = click.IntRange(min=1)
@@ -198,7 +202,7 @@ _number = click.IntRange(min=1)
 @click.option("--quick", is_flag=True, help="A look within 20 seconds: short stories, no peers.")
 @click.option("--check", is_flag=True, help="Exit with 1 where a target is missed.")
 @click.option("--plot", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE.svg", help="Draw the results.")
-@click.option("--sizes", callback=_sizes, metavar="A,B", help="Lengths of story, in turns.")
+@click.option("--sizes", callback=_numbers("turns"), metavar="A,B", help="Lengths of story, in turns.")
 @click.option("--rounds", type=_number, metavar="N", help="How often each system gets its turn.")
 @click.option("--batch", type=_number, metavar="N", help="Turns in a round.")
 @click.option("--peers/--no-peers", default=None, help="Measure other libraries too, as far as they are installed.")
@@ -225,5 +229,30 @@ def engine(desk: Desk, /, quick: bool, check: bool, plot: Path | None, **chosen:
         report = run(options, status)
     if plot is not None:
         plot.write_text(report.svg(), encoding="utf-8")
+    desk.show(report.to_json(), lambda: [report.table()])
+    return int(check and bool(report.missed()))
+
+
+@command(bench, "retention", KEEPING)
+@click.option("--data", required=True, type=click.Path(path_type=Path), metavar="DIR", help="Where locomo.json.gz and crd3.json.gz are.")
+@click.option("--suite", "suites", multiple=True, type=click.Choice(["locomo", "crd3"]), help="Only this one. May be repeated.")
+@click.option("--budgets", callback=_numbers("tokens"), metavar="A,B", help="Sizes of context, in tokens (500,1000,2000,4000).")
+@click.option("--check", is_flag=True, help="Exit with 1 where a target is missed.")
+def retention(desk: Desk, /, data: Path, suites: tuple[str, ...], budgets: tuple[int, ...] | None, check: bool) -> int:
+    """Measure how much of a long history is still in a context.
+
+    Histories with questions and their evidence are replayed; it is looked for in the contexts, with the question and with nothing asked,
+    beside plain BM25 and the last turns that fit. No model, no judge. The data does not come with Talekeeper: see docs/retention.md.
+
+    \b
+    Example:
+      talekeeper bench retention --data DIR --check
+      talekeeper bench retention --data DIR --suite locomo --budgets 1000,4000 --json
+    """
+    from talekeeper.bench.histories import SUITES
+    from talekeeper.bench.retention import BUDGETS, Options, run
+
+    with Status() as status:
+        report = run(Options(data=data, suites=suites or SUITES, budgets=budgets or BUDGETS), status)
     desk.show(report.to_json(), lambda: [report.table()])
     return int(check and bool(report.missed()))
