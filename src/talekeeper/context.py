@@ -130,7 +130,7 @@ def make_plan(wish: Wish, sources: Sources) -> Plan:
     """The stable part for this wish. Raises `Missing`."""
     state = sources.state
     step, canon, chunks, refs, start = _find_cut(wish, sources)
-    sources = replace(sources, modelled=cache(partial(own_cut, wish.seat, wish.view, sources)))
+    sources = replace(sources, modelled=cache(partial(own_cut, wish.seat, wish.view, sources)), own=_name(wish.seat, wish.view))
     count, recipe = sources.count, wish.recipe
     heading_tokens = count(recipe.recent_heading)
     cutting, lasting = bool(step.behind), True
@@ -165,6 +165,11 @@ def make_plan(wish: Wish, sources: Sources) -> Plan:
         heading_tokens=heading_tokens, items=items, texts=[item.text for item in items], recent_tokens=size, left_out=left_out, room=room,
         highlights=_highlights(wish, chunks, cut, blocks, sources),
     )  # fmt: skip
+
+
+def _name(seat: Seat, view: str) -> str:
+    """By which name the one who remembers speaks in folds; none for what all have in common."""
+    return "" if view == COMMON else seat.label
 
 
 def own_cut(seat: Seat, view: str, sources: Sources) -> int:
@@ -425,7 +430,7 @@ def make_recap(seat: Seat, keep: int, since: int | None, room: int, sources: Sou
     newest = max(0, len(refs) - keep)
     start = newest if since is None else min(newest, sum(ref.seq < since for ref in refs))
     cut = refs[start - 1].seq if start else chunks.horizon
-    sources = replace(sources, modelled=cache(partial(own_cut, seat, seat.id, sources)))
+    sources = replace(sources, modelled=cache(partial(own_cut, seat, seat.id, sources)), own=_name(seat, seat.id))
     nodes = [node for track in (CANON, STORY) for node in _folds_until(seat.id, track, chunks, cut, sources)] if cut and room else []
     items = fit(sorted(nodes, key=lambda node: node.first), room, sources, unfold)
     turns = [line.turn for line in sources.lines_of(refs[start:])]
@@ -434,7 +439,7 @@ def make_recap(seat: Seat, keep: int, since: int | None, room: int, sources: Sou
 
 def make_stretch(seat: Seat, after: int, before: int, room: int, sources: Sources) -> Recap:
     """Folds over what a seat heard between two entries, neither included, without reading what lies outside. Raises `Missing`."""
-    sources = replace(sources, modelled=cache(partial(own_cut, seat, seat.id, sources)))
+    sources = replace(sources, modelled=cache(partial(own_cut, seat, seat.id, sources)), own=_name(seat, seat.id))
     state = sources.state
     nodes: list[Node] = []
 

@@ -19,7 +19,7 @@ from talekeeper.state import State
 from talekeeper.summarize import extractive
 from talekeeper.summarize.speech import quotation, speak_on
 
-NEWEST = 0.35
+NEWEST = 0.25
 """How much of a narrow room the newest folds may take as they are; the rest is for the digest of all that is older."""
 WIDER = 0.7
 """How much of what is left goes to the largest fold that there was no room to take apart: the past is no coarser than it need be."""
@@ -27,6 +27,8 @@ LARGE = 1000
 """From this room up, a sentence more or less is not worth telling anew what was told before."""
 PLACED = 0.85
 """How much of a large room is tried first for a digest in which places are named, since they will take the rest."""
+OWN, OF_WEIGHT = 3.0, 6.0
+"""What it adds to a sentence of some weight that it was spoken by the one who remembers: my promises, my debts."""
 QUIET = 1.0
 """What a sentence must be worth at the least for a fold to take a line of its own."""
 
@@ -46,8 +48,8 @@ class Line:
         )  # fmt: skip
 
 
-Digests: TypeAlias = "dict[tuple[int, ...], tuple[Sequence[Item], Item | None]]"
-"""Digests by their room and the identities of the items they stand for, which are kept with them."""
+Digests: TypeAlias = "dict[tuple[str | int, ...], tuple[Sequence[Item], Item | None]]"
+"""Digests by who remembers, their room and the identities of the items they stand for, which are kept with them."""
 DIGESTS_IN_MEMORY = 128
 
 
@@ -65,6 +67,8 @@ class Sources:
     """Those that were made before."""
     modelled: Callable[[], int] = lambda: 1 << 60
     """A model's text is shown for folds closed no later than this entry: others may have had one made (I3). Asked if there is one."""
+    own: str = ""
+    """Who remembers, by name: what they said themselves comes first where not everything fits."""
 
     def turns_of(self, refs: Sequence[Ref]) -> list[Turn]:
         return [one.turn for one in self.lines_of(refs)]
@@ -284,7 +288,7 @@ def _under(item: Item, quiet: Item) -> Item:
 def _digest(nodes: Sequence[Node], room: int, sources: Sources) -> Item | None:
     """All that the folds tell, in one paragraph; None where not even a word fits. Made once, as long as the same is to be told."""
     items, made = [fold_item(node, sources) for node in nodes], sources.digests
-    key = (room, *map(id, items))
+    key: tuple[str | int, ...] = (sources.own, room, *map(id, items))
     if key not in made:
         if len(made) >= DIGESTS_IN_MEMORY:
             del made[next(iter(made))]
@@ -292,8 +296,18 @@ def _digest(nodes: Sequence[Node], room: int, sources: Sources) -> Item | None:
     return made[key][1]
 
 
+def _own_first(sentences: Sequence[Sentence], own: str) -> list[Sentence]:
+    """The sentences, those that matter and were spoken by the one who remembers being worth more."""
+    if not own:
+        return list(sentences)
+    return [
+        replace(sentence, weight=sentence.weight + OWN) if sentence.weight >= OF_WEIGHT and quotation(sentence.text)[0] == own else sentence
+        for sentence in sentences
+    ]
+
+
 def _make_digest(nodes: Sequence[Node], items: Sequence[Item], room: int, sources: Sources) -> Item | None:
-    sentences = in_order((node, sources.sentences(node)) for node in nodes)
+    sentences = _own_first(in_order((node, sources.sentences(node)) for node in nodes), sources.own)
     known = tuple(dict.fromkeys(name for node in nodes for name in node.known))
     limit = int(room * PLACED) if room >= LARGE and any(sentence.place for sentence in sentences) else room - 2
     text, tokens = "", room + 1

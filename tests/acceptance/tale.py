@@ -101,6 +101,7 @@ class Teller:
     def __init__(self, story: tk.Story) -> None:
         self.story = story
         self.undone: set[str] = set()
+        """The names of turns that were taken back or written anew."""
         self.told = 0
         self.labels: dict[str, tuple[str, int, int]] = {}  # the turn's id, the entry before it, and how many beats stood then
 
@@ -117,10 +118,11 @@ class Teller:
 
     async def _deed(self, beat: Beat) -> None:
         turn, before, told = self.labels[beat.label]
+        if beat.do != "pin":
+            self.undone.add(beat.label)
         if beat.do == "undo":
             await self.story.rewind(to=before)
             self.told = told
-            self.undone.add(beat.label)
         elif beat.do == "edit":
             await self.story.edit(turn, beat.text)
         else:

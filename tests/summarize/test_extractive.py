@@ -407,6 +407,48 @@ def test_a_merge_says_the_same_once_but_keeps_who_said_it() -> None:
     assert [sentence.sources for sentence in merge(run, limit=100)] == [("t0",), ("t1",), ("t2",)]
 
 
+def merged(*lines: tuple[str, str]) -> str:
+    """What a larger fold tells of some turns, one fold each, if it has room for all."""
+    return told(merge([sentence for line in lines for sentence in condense(turns(line), limit=200)], limit=400))
+
+
+def test_a_merge_does_not_tell_of_the_same_debt_three_times() -> None:
+    text = merged(
+        ("Sable", "You owe me one hundred and twenty crowns, thief."),
+        ("Voss", "You owe one hundred and twenty crowns now."),
+        ("Kael", "I swear by my forge to ring the drowned bell."),
+    )
+    assert text.count("one hundred and twenty crowns") == 1
+    assert "drowned bell" in text
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        (("DM", "Borin owes 30 gold crowns to Tamsin."), ("DM", "Borin owes 50 gold crowns to Tamsin.")),
+        (("DM", "Borin owes thirty gold crowns to Tamsin."), ("DM", "Borin owes thirty gold crowns to Grist.")),
+        (("Borin", "I owe Tamsin thirty gold crowns."), ("Elena", "I owe Tamsin thirty gold crowns.")),
+        (("Borin", "I promise Tamsin to bring home the silver bell."), ("Borin", "I promise Grist to bring home the silver bell.")),
+    ],
+    ids=["another number", "another creditor", "another debtor", "another promise"],
+)
+def test_what_is_about_someone_or_something_else_is_no_repetition(lines: tuple[tuple[str, str], ...]) -> None:
+    others = [("DM", "Tamsin swears to pay Grist, and Grist swears to pay Tamsin and Borin, ten silver coins.")]
+    text = merged(*others, *lines)
+    for voice, sentence in lines:
+        assert (sentence if voice == "DM" else f'{voice}: "{sentence}"') in text
+
+
+def test_a_death_that_is_only_supposed_is_none() -> None:
+    lines = ("Tamsin", "If Borin learns it, he kills you tonight."), ("DM", "Grist kills the old warden tonight.")
+    assert told(condense(turns(*lines), limit=14)) == "Grist kills the old warden tonight."
+
+
+def test_a_day_by_which_something_must_be_done_is_more_than_an_hour_of_the_day() -> None:
+    lines = ("DM", "The silver market on the quay is open until noon."), ("DM", "Ring the bell before noon, and all will be well.")
+    assert told(condense(turns(*lines), limit=14)) == "Ring the bell before noon, and all will be well."
+
+
 def test_a_merge_clips_only_when_nothing_fits() -> None:
     long = "Elena promises " + "very " * 40 + "solemnly to return the crown."
     assert told(merge(sentences(long, "Borin dies at the old bridge."), limit=12)) == "Borin dies at the old bridge."

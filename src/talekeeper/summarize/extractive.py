@@ -33,6 +33,7 @@ from talekeeper.summarize.speech import (
     drafts_of,
     is_narrator,
     marks_with,
+    news_in,
     tell,
 )
 from talekeeper.summarize.words import (
@@ -43,6 +44,7 @@ from talekeeper.summarize.words import (
     NUMBER,
     PERSON,
     SAY,
+    STOP,
     TIME,
     Pattern,
     Phrases,
@@ -69,6 +71,7 @@ _GAIN, _THING = MARK["gain"], MARK["thing"]
 _GOODS = _THING | MARK["money"] | NUMBER
 _DEATH, _MONEY = MARK["death"], MARK["money"]
 _PROMISE = MARK["promise"]
+_DUTY = _PROMISE | MARK["quest"] | MARK["threat"]
 _DENIABLE = _PROMISE | _GAIN | _DEATH
 _FIRST, _PRONOUN = MARK["first"], MARK["pronoun"]
 _ROLL, _TABLE, _CHATTER = MARK["roll"], MARK["table"], MARK["chatter"]
@@ -82,7 +85,7 @@ _DICE_TALK = Pattern(
 )
 _DICE_TALK_WORDS = 16
 """Talk of dice is short, unless it says so: a number in a longer sentence is one of the story."""
-_DEADLINE, _INTENT = 1.5, 0.8
+_DEADLINE, _HOUR, _INTENT = 4.0, 1.5, 0.8
 _MOVES = frozenset({"enter", "leave"})
 _MOVE = 2.0
 """By how much coming and going is less than what happens."""
@@ -102,7 +105,7 @@ def _weight(marks: int) -> float:
     if marks & _GAIN and not marks & _GOODS:
         events.remove(_EVENTS["gain"])
     about = min(2.0, sum(weight for name, weight in _ABOUT.items() if marks & MARK[name]))
-    vow = 3.0 if marks & _PROMISE and marks & _FIRST else 0.0  # who speaks for a seat is in the first person
+    vow = 3.0 if marks & _PROMISE and marks & _FIRST else 0.0
     bargain = 3.0 if marks & _OFFER and marks & _MONEY and marks & NUMBER else 0.0
     gift = 1.0 if marks & _GAIN and marks & _THING else 0.0
     return sum(events[:1]) + 0.5 * sum(events[1:3]) + about + bargain + gift + vow
@@ -139,21 +142,31 @@ def _judge(drafts: list[Draft], known: Collection[str], voices: Collection[str],
             draft.keys = [*draft.keys, normalise(draft.voice.split()[-1])]
         draft.rank = _rank(draft, speakers)
         if draft.rank == PLAIN:
-            draft.worth += _weight(marks & (_WEIGHED | _FIRST) | (_FIRST if draft.voice else 0)) + _form(draft) + min(3, len(familiar))
+            draft.worth += _weight(marks & (_WEIGHED | _FIRST)) + _form(draft) + min(3, len(familiar))
             if draft.keys:
                 new = [key for key in draft.keys if key not in met]
                 draft.worth += 0.5 * min(3, len(draft.keys)) + 0.5 * min(2, len(new))
-                draft.worth += 3.0 if named and marks & _DEATH else 0.8 if named and marks & SAY else 0.0
+                draft.worth += _by_name(marks) if named else 0.0
                 met.update(new)
 
 
+def _by_name(marks: int) -> float:
+    """What it adds to a sentence that it says who: died, was promised or given something, said something."""
+    if marks & _DEATH:
+        return 3.0
+    if marks & _PROMISE and marks & _FIRST:
+        return 2.0
+    return 1.2 if marks & _GAIN and marks & _THING else 0.8 if marks & SAY else 0.0
+
+
 def _only_seems(words: Sequence[Word], marks: int) -> int:
-    """The cues that are there by their words alone: what was not promised, "the dead" as such, a debt of nothing."""
+    """The cues that are there by their words alone: what was not promised, "the dead" as such, a death in an "if", a debt of nothing."""
     seems = real = 0
+    supposed = _DEATH if words and words[0].norm in listed("if") else 0
     for at, word in enumerate(words):
         if cue := word.marks & _DENIABLE:
             before = [near.norm for near in words[max(0, at - 3) : at]]
-            if not listed("not").isdisjoint(before) or (word.norm == "dead" and before[-1:] == ["the"]):
+            if cue & supposed or not listed("not").isdisjoint(before) or (word.norm == "dead" and before[-1:] == ["the"]):
                 seems |= cue
             elif cue & _PROMISE and not marks & _GOODS and word.norm in listed("owing"):
                 seems |= _PROMISE
@@ -226,12 +239,27 @@ def _form(draft: Draft) -> float:
     if len(words) < 4:
         worth -= 2.5
     if draft.marks & TIME and not listed("deadline").isdisjoint([word.norm for word in words]):
-        worth += _DEADLINE
-    if draft.marks & _FIRST and (" will " in text or " shall " in text) and _intends(words):
+        worth += _DEADLINE if draft.marks & _DUTY or _ahead(text) else _HOUR
+    if draft.marks & _FIRST and _ahead(text) and _intends(words):
         worth += _INTENT
+    if " one " in text and _stands_in(words):
+        worth -= 2.0
     if not draft.keys and words and words[0].marks & _PRONOUN:
         return worth - 1.2
     return worth - (0.6 if len(words) > 2 and (words[1].marks | words[2].marks) & _PRONOUN else 0.0)
+
+
+def _stands_in(words: Sequence[Word]) -> bool:
+    """Whether a "one" stands for a thing that was named before: found one, bought one."""
+    return any(
+        word.marks & _GAIN and after.norm == "one" and follows.marks & STOP
+        for word, after, follows in zip(words, words[1:], words[2:], strict=False)
+    )
+
+
+def _ahead(text: str) -> bool:
+    """Whether a sentence may tell what is to come."""
+    return " will " in text or " shall " in text
 
 
 def _intends(words: Sequence[Word]) -> bool:
@@ -247,6 +275,8 @@ _NEXT_TO_NOTHING = 0.01
 _NEW = (0.0, 0.6, 0.6 * 2, 0.6 * 3)
 """What new names add to the worth of a sentence, by their number."""
 _END = (math.inf, -1)
+_WEIGHTY = 8.0
+"""From this worth on, sentences of larger folds are held against each other: do they say the same?"""
 _FILLER = 3.0
 """What any sentence is worth: some sentences are better than one only by what they have above that."""
 
@@ -300,6 +330,7 @@ def _take(drafts: list[Draft], limit: int, fade: float) -> list[int]:
     heap += [_END] * 3
     heapq.heapify(heap)
     costs: dict[int, int] = {}
+    weighty: list[Draft] = []
     spare: list[int] = []
     room = limit
     while heap[0] is not _END and (room > 4 or not costs):
@@ -316,6 +347,13 @@ def _take(drafts: list[Draft], limit: int, fade: float) -> list[int]:
         if cost > room:
             spare.append(at)
         elif (key := _key(draft)) not in said:
+            if worths[at] >= _WEIGHTY and draft.origin is not None:
+                if (news := news_in(draft, weighty)) < 1:
+                    worths[at] *= news
+                    if news:
+                        heapq.heappush(heap, (-value(at), at))
+                    continue
+                weighty.append(draft)
             said.add(key)
             costs[at] = cost
             room -= cost

@@ -43,6 +43,7 @@ from talekeeper.summarize.words import (
     read_cjk,
 )
 
+_STARTER = MARK["starter"]
 _LINKS = frozenset({("of", "the"), ("de", "la"), ("de", "los"), ("de", "las"), ("de", "l"), ("von", "der"), ("von", "den"), ("van", "der")})
 _NOT_A_NAME = Pattern(r"(?:ing|ly|ness|ment|tion|less|ful)$")
 _VERB_AFTER = {
@@ -205,7 +206,7 @@ def names_in(words: Sequence[Word], runs: Iterable[list[int]], lang: str, sure: 
         if lang == "de" and len(kept) > 1 and words[kept[0]].marks & LISTED and not words[kept[0]].marks & PERSON:
             kept = kept[1:]
         if kept and _is_name(words, kept, lang, sure):
-            key = next((words[at].norm for at in kept if not words[at].marks & PERSON), words[kept[0]].norm)
+            key = next((words[at].norm for at in kept if not words[at].marks & (PERSON | _STARTER)), words[kept[0]].norm)
             names.append(Name(" ".join(_surface(words, kept)), kept, key))
     return names
 

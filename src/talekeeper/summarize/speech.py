@@ -9,11 +9,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
+from typing import NamedTuple
 
 from talekeeper.model import Sentence, Turn
 from talekeeper.summarize.names import Reading, study
-from talekeeper.summarize.words import CJK, MARK, PERSON, SAY, STOP, Pattern, Phrases, has_phrase, is_cjk, listed, read
+from talekeeper.summarize.words import CJK, MARK, PERSON, SAY, STOP, Pattern, Phrases, has_phrase, is_cjk, listed, normalise, read
 from talekeeper.tokens import estimate_tokens
 
 # --- sentences -------------------------------------------------------------------------------------------------------
@@ -388,3 +390,43 @@ def _longest(text: str, ends: Sequence[int], limit: int) -> str:
         else:
             high = middle - 1
     return best
+
+
+# --- what was told already -------------------------------------------------------------------------------------------
+
+
+class _Said(NamedTuple):
+    """What a sentence of a fold says, for comparing: who speaks, and whether of themselves, its telling words, and its numbers."""
+
+    by: str
+    own: bool
+    words: frozenset[str]
+    numbers: frozenset[str]
+
+
+@lru_cache(maxsize=1 << 10)
+def _said(text: str) -> _Said:
+    by, words = quotation(text)
+    norms = frozenset([norm for piece in words.split() if (norm := normalise(piece))])
+    numbers = frozenset([norm for norm in norms if norm in listed("number") or norm[0].isdigit()])
+    telling = frozenset([norm for norm in norms if len(norm) > 3])
+    return _Said(normalise(by.split()[-1]) if by else "", not norms.isdisjoint(listed("first")), telling, numbers)
+
+
+def news_in(draft: Draft, told: Sequence[Draft]) -> float:
+    """How much of a sentence is news: nothing, if half of it is told by another, with all its names and numbers; half, if much of it is.
+
+    So a debt is not told three times, but two debts are.
+    """
+    new, names, news = _said(draft.text), set(draft.keys), 1.0
+    for other in told:
+        named = names.issubset(other.keys)
+        if not named and not new.numbers:
+            continue
+        old = _said(other.text)
+        if new.numbers <= old.numbers and (shared := len(new.words & old.words)) > 1:
+            if named and 2 * shared >= len(new.words) and (not new.own or new.by == old.by or new.by in other.keys):
+                return 0.0
+            if new.numbers and 5 * shared >= 2 * min(len(new.words), len(old.words)):
+                news = 0.5
+    return news
