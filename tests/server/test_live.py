@@ -92,10 +92,10 @@ async def owner(server: Server) -> AsyncIterator[Client]:
 
 
 @asynccontextmanager
-async def line(client: Client, after: str | None = None) -> AsyncIterator[AsyncIterator[dict[str, Any]]]:
+async def line(client: Client, after: str | None = None, story: str = STORY) -> AsyncIterator[AsyncIterator[dict[str, Any]]]:
     """The events of the story over a real line, which breaks at the end."""
     headers = {**client.headers, **({"Last-Event-ID": after} if after else {})}
-    async with client.http.stream("GET", f"{STORY}/events", headers=headers) as answer:
+    async with client.http.stream("GET", f"{story}/events", headers=headers) as answer:
         assert answer.status_code == 200
 
         async def frames() -> AsyncIterator[dict[str, Any]]:

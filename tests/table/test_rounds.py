@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import shutil
 from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 
@@ -12,7 +14,7 @@ from tests.table.tables import PARTY
 import talekeeper as tk
 from talekeeper.memory.moments import KeeperResponse
 from talekeeper.table.brain import Ask
-from talekeeper.table.playing import Beat, Game
+from talekeeper.table.playing import Beat, Game, Rounds
 from talekeeper.table.table import Setup, Table, begin, resume
 
 KEY = tk.MemoryKey("local", "local", "game")
@@ -113,6 +115,101 @@ async def test_a_persons_turn_waits_until_tomorrow(open_file: OpenKeeper, tmp_pa
     assert texts.count("dm speaks in round 1.") == 1, "what was said before is not said again"
     assert "I wait at the window." in texts
     assert [ask.role for ask in brain.asks[asked:]].count("dm") == 0
+
+
+@pytest.mark.parametrize("role", ["keeper", "narrator"])
+async def test_a_round_that_is_cut_short_after_an_answer_is_taken_up_after_it(open_file: OpenKeeper, tmp_path: Path, role: str) -> None:
+    brain = Plain()
+    keeper = await open_file()
+    async with Game(await table_of(keeper, brain, "wren"), tmp_path / "rounds") as game:
+        async for _ in game.round("more rain"):
+            pass
+        brain.fail_at = role
+        with pytest.raises(tk.ModelFailed):
+            [beat async for beat in game.answer("I bar the door.")]
+    await keeper.close()
+    brain.fail_at, asked = "", len(brain.asks)
+    table = await resume(await open_file(), KEY, lambda scenario: brain)
+    async with Game(table, tmp_path / "rounds") as game:
+        assert game.waiting is None
+        beats = [beat async for beat in game.round()]
+    assert [beat.text for beat in beats if beat.kind == "speech"][:2] == ["dm speaks in round 1.", "I bar the door."]
+    assert brain.asks[asked].role == role
+    texts = [turn.text for turn in await table.story.turns()]
+    assert texts.count("I bar the door.") == texts.count("dm speaks in round 1.") == 1
+
+
+class Slow(Plain):
+    """Takes its time, so that it can be caught in the middle."""
+
+    pause = 0.0
+
+    async def rule(self, ask: Ask) -> KeeperResponse:
+        await asyncio.sleep(self.pause)
+        return await super().rule(ask)
+
+
+async def test_an_answer_is_kept_or_asked_for_again_whenever_the_program_dies(open_file: OpenKeeper, tmp_path: Path) -> None:
+    """The files as they were at many moments after an answer, each taken up by itself."""
+    brain, moments = Slow(), 0
+    keeper = await open_file()
+    async with Game(await table_of(keeper, brain, "wren"), tmp_path / "rounds") as game:
+        async for _ in game.round():
+            pass
+        brain.pause = 0.05
+        answering = asyncio.ensure_future(_all(game.answer("I bar the door.")))
+        while not answering.done():
+            shutil.copytree(tmp_path, tmp_path / f"moment {moments}", ignore=shutil.ignore_patterns("moment *"))
+            moments += 1
+            await asyncio.sleep(0.002 if moments < 15 else 0.02)
+    brain.pause, asked_again = 0.0, 0
+    for moment in range(moments):
+        folder = tmp_path / f"moment {moment}"
+        async with tk.open(folder / keeper_file(tmp_path)) as again:
+            table = await resume(again, KEY, lambda scenario: brain)
+            async with Game(table, folder / "rounds") as game:
+                asked_again += game.waiting is not None
+                await _all(game.answer("I bar the door.") if game.waiting is not None else game.round())
+            assert [turn.text for turn in await table.story.turns()].count("I bar the door.") == 1, moment
+    assert 0 < asked_again < moments
+
+
+async def _all(beats: AsyncIterator[Beat]) -> list[Beat]:
+    return [beat async for beat in beats]
+
+
+def keeper_file(folder: Path) -> str:
+    return next(path.name for path in folder.glob("*.db"))
+
+
+async def test_a_seat_that_is_waited_for_can_be_handed_to_the_ai(open_file: OpenKeeper, tmp_path: Path) -> None:
+    brain = Plain()
+    table = await table_of(await open_file(), brain, "wren")
+    async with Game(table, tmp_path / "rounds") as game:
+        async for _ in game.round():
+            pass
+        await table.seat_people([])
+        await game.look()
+        assert game.waiting is None
+        assert [beat async for beat in game.round()][-1].kind == "done"
+    assert [ask.role for ask in brain.asks].count("dm") == 1, "the round went on"
+
+
+async def test_a_round_that_waits_ends_with_its_story(open_file: OpenKeeper, tmp_path: Path) -> None:
+    keeper = await open_file()
+    async with Rounds(tmp_path / "rounds") as rounds:
+        for drop in (False, True):
+            table = await table_of(keeper, Plain(), "wren")
+            async with Game(table, rounds) as game:
+                assert game.waiting is None, "another story of that name has nothing to wait for"
+                async for _ in game.round():
+                    pass
+            if drop:
+                await rounds.drop(tk.MemoryKey("local", "local", "gam"))
+                assert [one async for one in rounds.saver.alist(None)]
+                await rounds.drop(KEY)
+                assert not [one async for one in rounds.saver.alist(None)]
+            await keeper.delete(KEY)
 
 
 @pytest.mark.parametrize("role", ["dm", "pc", "keeper", "narrator"])

@@ -23,6 +23,7 @@ from talekeeper.cli.screen import one_line, use_colour
 if TYPE_CHECKING:
     from talekeeper.keeper import Keeper
     from talekeeper.model import MemoryKey
+    from talekeeper.ports import ChatModel
     from talekeeper.story import Story
 
 Options = ParamSpec("Options")
@@ -165,13 +166,13 @@ class Desk:
         return MemoryKey(self.tenant, self.user, self.story)
 
     @asynccontextmanager
-    async def keeper(self, *, make: bool = False) -> AsyncIterator[Keeper]:
-        """The open file. Only `make` makes one that is not there."""
+    async def keeper(self, *, make: bool = False, summarizer: ChatModel | None = None) -> AsyncIterator[Keeper]:
+        """The open file. Only `make` makes one that is not there. `summarizer`: a model that makes folds."""
         import talekeeper as tk
 
         if not make:
             self.check_file()
-        async with tk.open(self.file) as keeper:
+        async with tk.open(self.file, summarizer=summarizer) as keeper:
             yield keeper
 
     def check_file(self) -> None:

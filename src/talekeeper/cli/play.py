@@ -1,4 +1,4 @@
-"""Playing at the table, in a terminal."""
+"""Playing at the table, in a terminal or in a browser."""
 
 from __future__ import annotations
 
@@ -31,6 +31,34 @@ def need_play() -> None:
         raise click.ClickException("playing needs the extra play: pip install 'talekeeper[play]'")
 
 
+def voices(call: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds the options that say which models speak."""
+    told = "openai:…, anthropic:…, google:…, ollama:…, local:PATH. Default: the built-in storyteller."
+    for name, kind, metavar, text in (
+        ("--config", click.Path(path_type=Path), "FILE", "Models per role. Default: talekeeper.toml, if it is here."),
+        ("--base-url", None, "URL", "A server that speaks OpenAI's protocol."),
+        ("--model", None, "NAME", told),
+    ):
+        call = click.option(name, type=kind, metavar=metavar, help=text)(call)
+    return call
+
+
+def chosen_voices(model: str | None, base_url: str | None, config: Path | None) -> Config:
+    """Which models speak, as the options and the configuration say."""
+    from talekeeper.table.cast.config import load
+
+    if model is not None:
+        return load(config).with_model(model, base_url)
+    if base_url is not None:
+        raise click.UsageError("--base-url needs --model: which of its models?")
+    return load(config)
+
+
+def rounds_file(desk: Desk) -> Path:
+    """Where rounds that wait for a person are kept, beside the story file."""
+    return desk.file.with_name(f"{desk.file.name}.table")
+
+
 @command(main, "play", PLAYING)
 @click.option("--scenario", metavar="NAME|FILE", help="Which adventure. Default: you are asked, or the first one shipped.")
 @click.option("--party", metavar="A,B", help="Which of its heroes come along. Default: the first three.")
@@ -40,12 +68,12 @@ def need_play() -> None:
 @click.option(
     "--seed", type=int, default=None, metavar="S", help="Same seed, same choices, same story. Default: 1 with --auto, else a new one."
 )
-@click.option("--model", metavar="NAME", help="openai:…, anthropic:…, google:…, ollama:…, local:PATH. Default: the built-in storyteller.")
-@click.option("--base-url", metavar="URL", help="A server that speaks OpenAI's protocol.")
-@click.option("--config", type=click.Path(path_type=Path), metavar="FILE", help="Models per role. Default: talekeeper.toml, if it is here.")
+@voices
+@click.option("--web", is_flag=True, help="In a browser: serves this machine on a free port, and opens the page.")
+@click.option("--no-open", is_flag=True, help="With --web: only say where the page is.")
 async def play(
     desk: Desk, scenario: str | None, party: str | None, humans: str | None, auto: bool, rounds: int | None, seed: int | None,
-    model: str | None, base_url: str | None, config: Path | None,
+    model: str | None, base_url: str | None, config: Path | None, web: bool, no_open: bool,
 ) -> int | None:  # fmt: skip
     """Play a story with a game master that remembers. A story that is there already is taken up where it was left.
 
@@ -54,21 +82,30 @@ async def play(
       talekeeper play --story heist
       talekeeper play --story second --party nell,bartle --human bartle
       talekeeper play --story third --auto --rounds 3 --seed 7
+      talekeeper play --story heist --web
     """
     need_play()
+    settings = chosen_voices(model, base_url, config)
+    people = [] if auto else names(humans)
+
+    def begun() -> Setup:
+        return _setup(scenario, names(party), people, 1 if auto and seed is None else seed)
+
+    if web:
+        if rounds is not None:
+            raise click.UsageError("--rounds is for the terminal: in the browser you play as long as you like")
+        from talekeeper.cli.serving import show_table
+
+        await show_table(desk, settings, lambda keeper: _seated(desk, keeper, settings, begun), open_page=not no_open)
+        return None
+    if no_open:
+        raise click.UsageError("--no-open needs --web")
     from talekeeper.cli.terminal import Terminal
-    from talekeeper.table.cast.config import load
     from talekeeper.table.playing import Game
 
-    settings = load(config)
-    if model is not None:
-        settings = settings.with_model(model, base_url)
-    elif base_url is not None:
-        raise click.UsageError("--base-url needs --model: which of its models?")
     async with desk.keeper(make=True) as keeper:
-        people = [] if auto else names(humans)
-        table = await _seated(desk, keeper, settings, lambda: _setup(scenario, names(party), people, 1 if auto and seed is None else seed))
-        async with Game(table, desk.file.with_name(f"{desk.file.name}.table")) as game:
+        table = await _seated(desk, keeper, settings, begun)
+        async with Game(table, rounds_file(desk)) as game:
             if desk.json:
                 return await _quietly(desk, game, rounds or 1)
             limit = rounds if rounds is not None or not auto else 20
@@ -78,15 +115,19 @@ async def play(
 
 async def _seated(desk: Desk, keeper: Keeper, settings: Config, begun: Callable[[], Setup]) -> Table:
     """The table under the desk's key: taken up where it was left, or begun."""
-    from talekeeper.table.storyteller import Storyteller
     from talekeeper.table.table import begin, resume
 
-    def brains(scenario: Scenario) -> Brain:
-        return settings.brain(Storyteller(scenario), _mishap)
-
+    brains = brains_of(settings)
     if await keeper.store.load(desk.key) is not None:
         return await resume(keeper, desk.key, brains, branch=desk.branch, summarizer=settings.summarizer())
     return await begin(keeper, desk.key, begun(), brains, summarizer=settings.summarizer())
+
+
+def brains_of(settings: Config) -> Callable[[Scenario], Brain]:
+    """Who plays: the models of the settings, with the built-in storyteller behind them."""
+    from talekeeper.table.storyteller import Storyteller
+
+    return lambda scenario: settings.brain(Storyteller(scenario), _mishap)
 
 
 def _setup(scenario: str | None, party: list[str] | None, humans: list[str] | None, seed: int | None) -> Setup:

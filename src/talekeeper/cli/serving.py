@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import os
 import secrets
+from collections.abc import Awaitable, Callable, Collection
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
 
 import click
 
 from talekeeper.cli.app import SERVING, Desk, command, main
+from talekeeper.cli.play import FIRST, brains_of, chosen_voices, rounds_file, voices
 from talekeeper.cli.screen import safe
 
 if TYPE_CHECKING:
+    from fastapi import FastAPI
+
+    from talekeeper.keeper import Keeper
     from talekeeper.server.auth import Tokens
+    from talekeeper.table.cast.config import Config
+    from talekeeper.table.table import Table
 
 _tokens_file = click.option(
     "--tokens", "tokens_file", type=click.Path(path_type=Path, dir_okay=False), envvar="TALEKEEPER_TOKENS", show_envvar=True,
@@ -25,31 +33,93 @@ _tokens_file = click.option(
 @click.option("--host", default="127.0.0.1", show_default=True, metavar="HOST", help="The address to listen on.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8765, show_default=True, metavar="N", help="0: any that is free.")
 @_tokens_file
-async def serve(desk: Desk, host: str, port: int, tokens_file: Path | None) -> None:
+@voices
+@click.option("--scenario", "packs", multiple=True, metavar="FILE", help="An adventure of your own that can be played. May be repeated.")
+async def serve(
+    desk: Desk, host: str, port: int, tokens_file: Path | None, model: str | None, base_url: str | None, config: Path | None,
+    packs: tuple[str, ...],
+) -> None:  # fmt: skip
     """Serve the stories of the file over HTTP.
 
     Without tokens it serves this machine only. It is then the dm of every story of the tenant. The file is made if it is not there.
-    Instead of a file of tokens, TALEKEEPER_TOKEN may hold one token, for the dm.
+    Instead of a file of tokens, TALEKEEPER_TOKEN may hold one token, for the dm. Games are played with the models that are named, or by
+    the built-in storyteller.
 
     \b
     Example:
       talekeeper serve --file saga.db
       talekeeper serve --host 0.0.0.0 --tokens tokens.toml
     """
-    try:
-        from talekeeper.server import run
-    except ModuleNotFoundError as exc:
-        raise click.ClickException(f'serving needs the extra "serve" ({exc.name} is missing): pip install "talekeeper[serve]"') from exc
+    run = _need_serve()
+    settings = chosen_voices(model, base_url, config)
+    _check(settings, packs)
     tokens = _tokens(desk, tokens_file)
     with run.listen(host, port, guarded=tokens is not None) as made:
         url = run.address_of(made)
         who = "bearers of a token" if tokens is not None else f"anyone on this machine, as the dm of {safe(desk.tenant)!r}"
-        said = f"serving {safe(str(desk.file))!r} on {url}/api/v1 to {who}; stop with Ctrl-C"
-        async with desk.keeper(make=True) as keeper:
+        said = f"serving {safe(str(desk.file))!r} on {url} to {who}; stop with Ctrl-C"
+        async with desk.keeper(make=True, summarizer=settings.summarizer()) as keeper:
             await run.serve(
-                keeper, made, tokens=tokens, tenant=desk.tenant,
+                _app(desk, keeper, settings, tokens=tokens, packs=packs), made,
                 ready=lambda: desk.show({"url": url, "file": str(desk.file), "tokens": tokens is not None}, lambda: [said]),
             )  # fmt: skip
+
+
+def _need_serve() -> Any:
+    try:
+        from talekeeper.server import run
+    except ModuleNotFoundError as exc:
+        raise click.ClickException(f'serving needs the extra "serve" ({exc.name} is missing): pip install "talekeeper[serve]"') from exc
+    return run
+
+
+def _check(settings: Config, packs: Collection[str]) -> None:
+    """What cannot be played is said now, and not when someone wants to."""
+    from talekeeper.table.packs import load
+
+    for pack in (FIRST, *packs):
+        brains_of(settings)(load(pack))
+
+
+def _app(desk: Desk, keeper: Keeper, settings: Config, *, tokens: Tokens | None = None, packs: Collection[str] = ()) -> FastAPI:
+    from talekeeper.server.app import create_app
+
+    return create_app(
+        keeper, tokens=tokens, tenant=desk.tenant, brains=brains_of(settings), packs=packs, summarizer=settings.summarizer(),
+        rounds=rounds_file(desk),
+    )  # fmt: skip
+
+
+async def show_table(desk: Desk, settings: Config, seat: Callable[[Keeper], Awaitable[Table]], *, open_page: bool) -> None:
+    """Serves this machine with the table that `seat` gives, and opens its page."""
+    import asyncio
+    import webbrowser
+
+    run = _need_serve()
+    with run.listen("127.0.0.1", 0, guarded=False) as made:
+        async with desk.keeper(make=True, summarizer=settings.summarizer()) as keeper:
+            table = await seat(keeper)
+            url = _page_of(table, run.address_of(made))
+            said = [f"the table is at {url}", "stop with Ctrl-C; the story waits for you"]
+
+            def ready() -> None:
+                desk.show({"url": url, "file": str(desk.file)}, lambda: said)
+                if open_page:
+                    asyncio.get_running_loop().run_in_executor(None, webbrowser.open, url)
+
+            await run.serve(_app(desk, keeper, settings, packs=[table.setup.pack]), made, ready=ready)
+
+
+def _page_of(table: Table, address: str) -> str:
+    """The page with this story open, in the view of whoever plays alone."""
+    from talekeeper.server.ids import story_id
+
+    asked = {"story": story_id(table.story.key)}
+    if table.story.branch != "main":
+        asked["branch"] = table.story.branch
+    if len(table.setup.humans) == 1:
+        asked["seat"] = table.setup.humans[0]
+    return f"{address}/#{urlencode(asked)}"
 
 
 def _tokens(desk: Desk, file: Path | None) -> Tokens | None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection
+from collections.abc import AsyncIterator, Callable, Collection
+from contextlib import asynccontextmanager
 from http import HTTPStatus
+from pathlib import Path
 from typing import Any
 
 from fastapi import Depends, FastAPI, Request
@@ -15,6 +17,7 @@ from talekeeper import __version__
 from talekeeper.errors import TalekeeperError
 from talekeeper.keeper import Keeper
 from talekeeper.model import MemoryKey
+from talekeeper.ports import ChatModel
 from talekeeper.server import metrics, page, problems, schemas
 from talekeeper.server.auth import Grant, Tokens
 from talekeeper.server.door import PREFIX, House, house_of
@@ -49,17 +52,20 @@ _TAGS = [
 
 def create_app(
     keeper: Keeper, *, tokens: Tokens | None = None, tenant: str = "local", limits: Limits | None = None,
-    brains: Callable[[Scenario], Brains] = Storyteller, packs: Collection[str] = (),
+    brains: Callable[[Scenario], Brains] = Storyteller, packs: Collection[str] = (), summarizer: ChatModel | None = None,
+    rounds: Path | None = None,
 ) -> FastAPI:  # fmt: skip
     """The page and its API over an open keeper. Without `tokens` it answers requests from this machine only, as the dm of `tenant`.
 
-    `brains`: who plays in games; `packs`: files of scenarios that can be played beside those that come with Talekeeper."""
+    `brains`: who plays in games; `packs`: files of scenarios that can be played beside those that come with Talekeeper; `summarizer`:
+    who writes the games' memories of places and people; `rounds`: a file for rounds that wait for a person, so that they outlast the
+    process."""
     limits = limits or (tokens.limits if tokens is not None else Limits())
     hub = Hub()
-    house = House(keeper, limits, tokens, hub, Rooms(keeper, hub, brains, packs))
+    house = House(keeper, limits, tokens, hub, Rooms(keeper, hub, brains, packs, summarizer=summarizer, kept=rounds))
     app = _App(
         title="Talekeeper", version=__version__, description=_ABOUT, openapi_url=f"{PREFIX}/openapi.json", docs_url=None, redoc_url=None,
-        openapi_tags=_TAGS, generate_unique_id_function=lambda route: route.name,
+        openapi_tags=_TAGS, generate_unique_id_function=lambda route: route.name, lifespan=_lifespan,
     )  # fmt: skip
     app.state.house = house
     answers = _answers(400, 401, 403, 404, 409, 412, 413, 422, 429, 503)
@@ -74,6 +80,12 @@ def create_app(
         Gate, tokens=tokens, local=Grant("local", tenant, dm=True, metrics=True), limits=limits, metrics=house.metrics
     )  # fmt: skip
     return app
+
+
+@asynccontextmanager
+async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
+    yield
+    await app.state.house.rooms.close()
 
 
 def _answers(*statuses: int) -> dict[int | str, dict[str, Any]]:

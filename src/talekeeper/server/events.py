@@ -59,8 +59,10 @@ class Bell:
         self.rung.set()
 
     async def wait(self, seconds: float) -> None:
+        """Until it rings, and at most so long."""
         with suppress(TimeoutError):
-            await asyncio.wait_for(self.rung.wait(), seconds)
+            async with asyncio.timeout(seconds):  # not wait_for, which can lose a cancellation
+                await self.rung.wait()
         self.rung.clear()
 
 

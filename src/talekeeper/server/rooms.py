@@ -2,6 +2,7 @@
 
 A round runs by itself, whether or not anyone listens: it is told to those who hear it as it is spoken, and written at its end. So a
 client that goes away loses nothing, and one that comes back finds the round in `Room.lines`. Only one thing happens in a room at a time.
+Rounds that people play in are kept beside the stories until they are written, so they outlast this process as well.
 """
 
 from __future__ import annotations
@@ -12,13 +13,16 @@ import secrets
 import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from talekeeper.errors import InvalidInput, TalekeeperError
+from talekeeper.errors import InvalidInput, TalekeeperError, UnknownStory
 from talekeeper.keeper import Keeper
 from talekeeper.model import MemoryKey
+from talekeeper.ports import ChatModel
 from talekeeper.server.events import Hub, Passing
 from talekeeper.server.problems import Problem
 from talekeeper.story import Story
@@ -29,7 +33,7 @@ from talekeeper.table.storyteller import Storyteller
 from talekeeper.table.table import Brains, Setup, Table, begin, resume
 
 if TYPE_CHECKING:
-    from talekeeper.table.playing import Beat, Game
+    from talekeeper.table.playing import Beat, Game, Rounds
 
 log = logging.getLogger("talekeeper.server")
 ROOMS = 256
@@ -89,6 +93,9 @@ class Room:
         await self.game.look()
         if self.game.waiting is None:
             self.lines = []
+        elif not self.lines:  # it began to wait before this process did
+            for beat in self.game.so_far():
+                self._hear(beat)
 
     # -- rounds ----------------------------------------------------------------------------------------------------------------
 
@@ -177,18 +184,22 @@ class Room:
             self._say("round", {})
         shown = 0.0
         async for beat in beats:
-            if beat.kind in ("speech", "ruling"):
-                self._add(beat)
-                if time.monotonic() - shown >= TELL_EVERY:
-                    shown = time.monotonic()
-                    self._show(self.lines[-1])
-                    await asyncio.sleep(0)
-            elif beat.kind == "end" and self.lines:
-                self.lines[-1].ended = True
+            self._hear(beat)
+            if beat.kind == "end" and self.lines:
                 self._show(self.lines[-1])
+            elif beat.kind in ("speech", "ruling") and time.monotonic() - shown >= TELL_EVERY:
+                shown = time.monotonic()
+                self._show(self.lines[-1])
+                await asyncio.sleep(0)
             elif beat.kind == "done":
                 self.lines = []
                 self._hub.wake(self.table.story.key)
+
+    def _hear(self, beat: Beat) -> None:
+        if beat.kind in ("speech", "ruling"):
+            self._add(beat)
+        elif beat.kind == "end" and self.lines:
+            self.lines[-1].ended = True
 
     def _add(self, beat: Beat) -> None:
         """What someone does may turn out to be secret: until it is ruled on, nobody else sees it."""
@@ -230,64 +241,104 @@ class Room:
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
-        await self.game.__aexit__(None, None, None)
 
 
 class Rooms:
-    """All games that this process plays. `more` are packs beside those that come with Talekeeper."""
+    """All games that this process plays.
 
-    def __init__(self, keeper: Keeper, hub: Hub, brains: Callable[[Scenario], Brains] = Storyteller, more: Collection[str] = ()) -> None:
+    `more` are packs beside those that come with Talekeeper; `kept` is a file for the rounds in flight."""
+
+    def __init__(
+        self, keeper: Keeper, hub: Hub, brains: Callable[[Scenario], Brains] = Storyteller, more: Collection[str] = (), *,
+        summarizer: ChatModel | None = None, kept: Path | None = None,
+    ) -> None:  # fmt: skip
         self._keeper, self._hub = keeper, hub
-        self._brains = brains
-        self._more = tuple(more)
+        self._brains, self._summarizer = brains, summarizer
+        self._packs = (*packs.shipped(), *more)
+        self._kept = kept
+        self._rounds: Rounds | None = None
         self._rooms: OrderedDict[tuple[MemoryKey, str], Room] = OrderedDict()
         self._lock = asyncio.Lock()
+        self._stack = AsyncExitStack()
 
     def scenarios(self) -> dict[str, Scenario]:
         """The packs that can be played here, by name."""
-        return {name: packs.load(name) for name in (*packs.shipped(), *self._more)}
+        return {name: packs.load(name) for name in self._packs}
 
     async def begin(self, key: MemoryKey, setup: Setup) -> Table:
         """A new game."""
         self._check_pack(setup.pack)
-        return await begin(self._keeper, key, setup, self._brains)
+        return await begin(self._keeper, key, setup, self._brains, summarizer=self._summarizer)
 
     async def find(self, story: Story) -> Room:
         """The game of that story and branch. Raises `InvalidInput` where the story is not played at the table."""
         place = (story.key, story.branch)
-        async with self._lock:
-            room = self._rooms.pop(place, None) or await self._open(story)
-            self._rooms[place] = room
-            await self._tidy()
+        try:
+            return await self._found(place, story)
+        except UnknownStory:  # it was removed elsewhere, and another was made in its place
+            await self.drop(story.key)
+            return await self._found(place, story)
+
+    async def _found(self, place: tuple[MemoryKey, str], story: Story) -> Room:
+        if place not in self._rooms:
+            async with self._lock:
+                room = self._rooms.get(place) or await self._open(story)
+                self._rooms[place] = room
+        room = self._rooms[place]
+        self._rooms.move_to_end(place)
+        await self._tidy()
         await room.look()
         return room
 
     async def _open(self, story: Story) -> Room:
-        try:
-            from talekeeper.table.playing import Game
-        except ModuleNotFoundError as exc:
-            raise Problem(503, "no-game", 'Playing needs the extra "play": pip install "talekeeper[serve,play]".') from exc
+        rounds = await self._opened()
+        from talekeeper.table.playing import Game
+
         noted = await story.marks(None, "table:setup")
         if noted:
             self._check_pack(str(noted[-1].data["pack"]))
-        game = Game(await resume(self._keeper, story.key, self._brains, branch=story.branch))
-        return Room(await game.__aenter__(), self._hub)
+        table = await resume(self._keeper, story.key, self._brains, branch=story.branch, summarizer=self._summarizer)
+        return Room(await Game(table, rounds).__aenter__(), self._hub)
+
+    async def warm_up(self) -> None:
+        """Loads what games need, so that the first who plays need not wait for it."""
+        try:
+            async with self._lock:
+                await self._opened()
+        except Problem:
+            pass  # nobody can play here, which is told to those who try
+
+    async def _opened(self) -> Rounds:
+        if self._rounds is None:
+            try:
+                # It takes a second or two, in which others are to be answered.
+                playing = await asyncio.to_thread(import_module, "talekeeper.table.playing")
+            except ModuleNotFoundError as exc:
+                raise Problem(503, "no-game", 'Playing needs the extra "play": pip install "talekeeper[serve,play]".') from exc
+            opened: Rounds = await self._stack.enter_async_context(playing.Rounds(self._kept))
+            self._rounds = opened
+        return self._rounds
 
     def _check_pack(self, name: str) -> None:
         """A story may come from elsewhere: it cannot make the server read files."""
-        if name not in packs.shipped() and name not in self._more:
-            raise InvalidInput(f"no scenario {name!r} here: there are {', '.join((*packs.shipped(), *self._more))}")
+        if name not in self._packs:
+            raise InvalidInput(f"no scenario {name!r} here: there are {', '.join(self._packs)}")
 
     async def _tidy(self) -> None:
-        idle = [place for place, room in self._rooms.items() if not room.running]
-        for place in idle[: max(0, len(self._rooms) - ROOMS)]:
+        idle = [place for place, room in self._rooms.items() if not room.running] if len(self._rooms) > ROOMS else []
+        for place in idle[: len(self._rooms) - ROOMS]:
             await self._rooms.pop(place).close()
 
     async def drop(self, key: MemoryKey) -> None:
         """Ends the games of a story that is no more."""
         for place in [place for place in self._rooms if place[0] == key]:
             await self._rooms.pop(place).close()
+        if self._rounds is not None or self._kept is not None:
+            async with self._lock:
+                await (await self._opened()).drop(key)
 
     async def close(self) -> None:
         for place in list(self._rooms):
             await self._rooms.pop(place).close()
+        self._rounds = None
+        await self._stack.aclose()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import signal
 import socket
@@ -9,12 +10,10 @@ from collections.abc import Callable
 from types import FrameType
 
 import uvicorn
+from fastapi import FastAPI
 
 from talekeeper.errors import InvalidInput
-from talekeeper.keeper import Keeper
-from talekeeper.server.app import create_app
-from talekeeper.server.auth import Tokens
-from talekeeper.server.events import Hub
+from talekeeper.server.door import House
 from talekeeper.server.gate import is_loopback
 
 GRACE = 10
@@ -53,34 +52,40 @@ def address_of(made: socket.socket) -> str:
 class _Server(uvicorn.Server):
     """Ends the streams before it waits for connections to end: they would not by themselves."""
 
-    def __init__(self, config: uvicorn.Config, hub: Hub, ready: Callable[[], None]) -> None:
+    def __init__(self, config: uvicorn.Config, house: House, ready: Callable[[], None]) -> None:
         super().__init__(config)
-        self._hub = hub
+        self._house = house
         self._ready = ready
+        self._warming: asyncio.Task[None] | None = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         if self.started:
             self._ready()
+            self._warming = asyncio.create_task(self._house.rooms.warm_up())
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().shutdown(sockets)
+        if self._warming is not None:
+            self._warming.cancel()
+            await asyncio.gather(self._warming, return_exceptions=True)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Told to stop: once, in peace; by a second Ctrl-C, at once. The process then ends by itself, after it has closed its file."""
-        self._hub.close()
+        self._house.hub.close()
         self.force_exit = self.should_exit and sig == signal.SIGINT
         self.should_exit = True
 
 
-async def serve(
-    keeper: Keeper, made: socket.socket, *, tokens: Tokens | None, tenant: str, ready: Callable[[], None] = lambda: None
-) -> None:  # fmt: skip
-    """Serves until the process is told to stop."""
-    app = create_app(keeper, tokens=tokens, tenant=tenant)
+async def serve(app: FastAPI, made: socket.socket, *, ready: Callable[[], None] = lambda: None) -> None:
+    """Serves an app of `create_app` until the process is told to stop."""
     config = uvicorn.Config(
         app, access_log=False, log_config=None, log_level=logging.WARNING, server_header=False, proxy_headers=False, lifespan="off",
         ws="none", limit_concurrency=CONNECTIONS, timeout_keep_alive=5, timeout_graceful_shutdown=GRACE,
     )  # fmt: skip
     made.listen(1024)
+    house: House = app.state.house
     try:
-        await _Server(config, app.state.house.hub, ready).serve(sockets=[made])
+        await _Server(config, house, ready).serve(sockets=[made])
     finally:
-        await app.state.house.rooms.close()
+        await house.rooms.close()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable
+from functools import lru_cache
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -286,12 +287,13 @@ def _scenario(t: Table) -> sc.Scenario:
 # -- files -------------------------------------------------------------------------------------------------------------
 
 
-def read(text: str) -> tuple[sc.Scenario | None, list[Problem]]:
-    """The pack and everything that is wrong with it; no pack where the file is not even TOML."""
+@lru_cache(maxsize=16)
+def read(text: str) -> tuple[sc.Scenario | None, tuple[Problem, ...]]:
+    """The pack and everything that is wrong with it; no pack where the file is not even TOML. Read once, whoever plays it."""
     try:
         raw = tomllib.loads(text)
     except tomllib.TOMLDecodeError as exc:
-        return None, [Problem("the file", f"is not TOML: {exc}")]
+        return None, (Problem("the file", f"is not TOML: {exc}"),)
     noted: list[Problem] = []
     lines = line_finder(text)
 
@@ -301,7 +303,7 @@ def read(text: str) -> tuple[sc.Scenario | None, list[Problem]]:
     pack = _scenario(Table(raw, "", note))
     if not noted:
         soundness.examine(pack, note)
-    return pack, noted
+    return pack, tuple(noted)
 
 
 def shipped() -> dict[str, str]:
@@ -327,12 +329,12 @@ def source(name: str | Path) -> str:
 
 def check(name: str | Path) -> list[Problem]:
     """Everything that is wrong with a pack; nothing if it can be played."""
-    return read(source(name))[1]
+    return list(read(source(name))[1])
 
 
 def load(name: str | Path) -> sc.Scenario:
     """A pack that can be played: a shipped one by its name, or a file."""
     pack, problems = read(source(name))
     if pack is None or problems:
-        raise BadScenario(str(name), problems)
+        raise BadScenario(str(name), list(problems))
     return pack

@@ -7,24 +7,30 @@
             ...
 
 Streaming and blocking are the same path: whoever does not care for the beats just lets them pass.
+
+While people play, every step of the round in flight is kept beside the story until the round is written. A program that dies in the
+middle of one finds it again: waiting for the same person, or to be taken up after the last answer. Without people there is nothing in
+a round that could not be played again, and it costs nothing to keep.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal
 
-from langgraph.checkpoint.base import BaseCheckpointSaver
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.types import Command
 
 from talekeeper.errors import InvalidInput
-from talekeeper.table.flight import DM, Told, take_off
+from talekeeper.model import MemoryKey
+from talekeeper.table.flight import DM, Flight, Told, take_off
 from talekeeper.table.graph import turn_graph
 from talekeeper.table.table import ROUND, Table
 
@@ -44,24 +50,60 @@ class Beat:
     scene: Mapping[str, Any] | None = None
 
 
+class Rounds:
+    """Where rounds in flight are kept. Use it as an async context manager; any number of games may share it.
+
+    Without a file they live as long as the program."""
+
+    saver: BaseCheckpointSaver[Any]
+
+    def __init__(self, path: Path | None = None) -> None:
+        self._path = path
+        self._stack = AsyncExitStack()
+
+    async def __aenter__(self) -> Rounds:
+        if self._path is None:
+            self.saver = _InMemory()
+        else:
+            self.saver = await self._stack.enter_async_context(AsyncSqliteSaver.from_conn_string(str(self._path)))
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None) -> None:
+        await self._stack.aclose()
+
+    async def drop(self, key: MemoryKey) -> None:
+        """Removes every round of that story."""
+        kept = {found.config["configurable"]["thread_id"] async for found in self.saver.alist(None)}
+        for thread in kept:
+            if thread.startswith(f"{key.composite()} "):
+                await self.saver.adelete_thread(thread)
+
+
+class _InMemory(InMemorySaver):  # type: ignore[misc]
+    """Does not remember what was merely asked for."""
+
+    def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
+        return super().get_tuple(config) if config["configurable"]["thread_id"] in self.storage else None
+
+
 class Game:
     """A table in play. Use it as an async context manager.
 
-    `saver` is a file for rounds that wait for a person; without one they live as long as the program."""
+    `rounds`: where rounds in flight are kept, or a file for them; without one they live as long as the program."""
 
-    def __init__(self, table: Table, saver: Path | None = None) -> None:
+    def __init__(self, table: Table, rounds: Rounds | Path | None = None) -> None:
         self.table = table
         self.waiting: Beat | None = None
-        self._path = saver
+        self._rounds = rounds
         self._stack = AsyncExitStack()
-        self._saver: BaseCheckpointSaver[Any]
+        self._flight: Flight | None = None
         self._seated: Table | None = None
 
     async def __aenter__(self) -> Game:
-        if self._path is None:
-            self._saver = InMemorySaver()
+        if isinstance(self._rounds, Rounds):
+            self._saver = self._rounds.saver
         else:
-            self._saver = await self._stack.enter_async_context(AsyncSqliteSaver.from_conn_string(str(self._path)))
+            self._saver = (await self._stack.enter_async_context(Rounds(self._rounds))).saver
         await self.look()
         return self
 
@@ -69,27 +111,54 @@ class Game:
         await self._stack.aclose()
 
     async def look(self) -> None:
-        """Finds out whether a round is waiting for a person at this point of the story."""
+        """Finds out whether a round is in flight at this point of the story, and whether it waits for a person."""
         if self._seated is not self.table:
-            self._seated, self._graph = self.table, turn_graph(self.table, self._saver)
-        newest = await self.table.story.marks(None, ROUND, limit=1)
-        story = self.table.story
-        self._thread = f"{story.key.composite()} {story.branch} {newest[0].id if newest else 'start'}"
+            self._seated, self._graph, self._unkept = self.table, turn_graph(self.table, self._saver), turn_graph(self.table)
+        self._thread = await self._name()
         found = await self._graph.aget_state(self._config)
-        waiting = [interrupt.value for task in found.tasks for interrupt in task.interrupts]
-        self.waiting = _turn(waiting[0]) if waiting else None
+        turns = [_turn(interrupt.value) for task in found.tasks for interrupt in task.interrupts]
+        # Tasks, and not `next`: between a step and the one after it there is nothing next, and yet it goes on.
+        in_flight = bool(found.tasks) and await self.table.takes(found.values["version"])
+        self._flight = found.values if in_flight else None
+        self.waiting = next((turn for turn in turns if in_flight and turn.seat in self.table.setup.humans), None)
+
+    async def _name(self) -> str:
+        """What the round at this point of the story is kept under; one that was begun anew under the same key has another first turn."""
+        story = self.table.story
+        newest = await story.marks(None, ROUND, limit=1)
+        begun = newest[0].id if newest else (await story.turns(limit=1))[0].id
+        return f"{story.key.composite()} {story.branch} {begun}"
 
     @property
     def _config(self) -> Any:
         return {"configurable": {"thread_id": self._thread}, "recursion_limit": 100}
 
+    def so_far(self) -> Iterator[Beat]:
+        """What was said in the round in flight, as far as it is kept."""
+        if self._flight is None:
+            return
+        for words in self._flight["scenes"]:
+            yield from _speech("dm", words["speaker"], words["text"], words["hearers"])
+        ruled = {decision["actor"]: decision for decision in self._flight["decisions"]}
+        for words in self._flight["said"]:
+            seat = words["speaker"]
+            yield from _speech("pc", seat, words["text"], words["hearers"] if seat in ruled else [seat])
+            if seat in ruled:
+                yield Beat("ruling", "keeper", seat, ruled[seat]["resolution"], tuple(ruled[seat]["hearers"]))
+
     async def round(self, nudge: str | None = None) -> AsyncGenerator[Beat, None]:
-        """Plays a round, as far as the next person's turn. One that was left waiting is dropped and begun anew."""
+        """Plays a round, as far as the next person's turn. One that was left waiting is dropped and begun anew; one that was cut short
+        is taken up, and what was said in it before comes first."""
         await self.look()
-        await self._saver.adelete_thread(self._thread)
-        state = await self.table.state()
-        flight = take_off(await self.table.round_now(), self.table.story.version, state.able, nudge)
-        async for beat in self._run(flight):
+        if self._flight is not None and self.waiting is None:
+            given: Flight | None = None
+            for beat in self.so_far():
+                yield beat
+        else:
+            await self._saver.adelete_thread(self._thread)
+            state = await self.table.state()
+            given = take_off(await self.table.round_now(), self.table.story.version, state.able, nudge)
+        async for beat in self._run(given):
             yield beat
 
     async def answer(self, text: str) -> AsyncGenerator[Beat, None]:
@@ -116,8 +185,10 @@ class Game:
         yield Beat("done")
 
     async def _run(self, given: Any) -> AsyncGenerator[Beat, None]:
+        kept = given is None or self.waiting is not None or bool(self.table.setup.humans)
         self.waiting = None
-        async for mode, chunk in self._graph.astream(given, self._config, stream_mode=["custom", "updates"]):
+        graph = self._graph if kept else self._unkept
+        async for mode, chunk in graph.astream(given, self._config, stream_mode=["custom", "updates"]):
             if mode == "custom":
                 yield Beat(chunk["kind"], chunk["role"], chunk["seat"], chunk["text"], tuple(chunk["hearers"]))
             elif "__interrupt__" in chunk:
@@ -125,8 +196,14 @@ class Game:
         if self.waiting is not None:
             yield self.waiting
             return
-        await self._saver.adelete_thread(self._thread)
+        if kept:
+            await self._saver.adelete_thread(self._thread)
         yield Beat("done")
+
+
+def _speech(role: str, seat: str, text: str, hearers: list[str]) -> Iterator[Beat]:
+    yield Beat("speech", role, seat, text, tuple(hearers))
+    yield Beat("end", role, seat, "", tuple(hearers))
 
 
 def _turn(value: Mapping[str, Any]) -> Beat:

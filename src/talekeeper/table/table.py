@@ -175,7 +175,7 @@ class Table:
     async def commit(self, flight: Flight) -> list[Turn]:
         """Writes the round in one step. Raises `Conflict` where the story has moved since the round began."""
         state = await self.state()
-        if not await self._only_whispers_since(flight["version"]):
+        if not await self.takes(flight["version"]):
             raise Conflict("the story has moved on since this round began: play it again from where it is now")
         drafts = drafts_of(flight, state)
         if not drafts:
@@ -187,14 +187,14 @@ class Table:
         await self.catch_up()
         return turns
 
-    async def _only_whispers_since(self, version: str) -> bool:
-        """Whether nothing but whispers has come into the story since: those do not disturb a round."""
+    async def takes(self, version: str) -> bool:
+        """Whether a round that began at this version can still be written: whispers and marks of the game's own do not disturb it."""
         branch, _, head = version.partition(".")
         now = self.story.version
         if now == version or now.partition(".")[0] != branch:
             return now == version
         since = await self.story.turns(after=int(head), kinds=tuple(HEARD_KINDS | AUTHOR_KINDS))
-        return all(turn.kind == "whisper" for turn in since)
+        return all(turn.kind in ("whisper", "mark") for turn in since)
 
     async def catch_up(self) -> None:
         """Makes the memories that rounds have given reason for, and notes the state now and then."""
