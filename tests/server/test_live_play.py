@@ -100,7 +100,7 @@ async def test_who_goes_away_in_the_middle_of_a_round_takes_it_up_again(server: 
         heard = [turn for turn in (await nell.get(f"{LAMP}/turns"))["turns"] if turn["kind"] != "note"]
         assert len(heard) >= 3
         async with line(nell, hello["id"], story=LAMP) as frames:
-            again = []
+            again: list[Any] = []
             while len(again) < len(heard):
                 again += [frame["data"] for frame in await some(frames, 1) if frame["event"] == "turn"]
         assert again == heard
