@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import itertools
 import json
 import random
 import string
@@ -455,10 +456,18 @@ def test_safety_factors_cannot_be_changed() -> None:
         SAFETY["openai"] = 2.0  # type: ignore[index]
 
 
-def test_the_estimate_is_much_quicker_than_the_exact_count() -> None:
+def test_the_estimate_is_much_quicker_than_the_exact_count_of_what_is_new() -> None:
     lines = ENGLISH["turns"].splitlines(keepends=True)
+    numbers = itertools.count()
 
     def best_of(counter: Heuristic | Exact) -> float:
-        return min(timeit.repeat(lambda: [counter.count(line) for line in lines], number=50, repeat=9))
+        return min(timeit.repeat(lambda: [counter.count(f"{next(numbers)} {line}") for line in lines], number=50, repeat=9))
 
     assert best_of(Heuristic()) * 4 < best_of(Exact())
+
+
+def test_what_was_counted_lately_is_not_counted_again() -> None:
+    counter, line = Exact(), ENGLISH["turns"].splitlines(keepends=True)[0]
+    first, again = (timeit.timeit(lambda: counter.count(line), number=1) for _ in range(2))
+    assert again * 4 < first
+    assert counter.count(line) == Exact().count(line)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, TypeVar
 
@@ -182,6 +182,7 @@ class Hot:
         self._lines: OrderedDict[tuple[int, int], Line] = OrderedDict()
         self._marks: dict[tuple[int, int], Entry] = {}
         self.gathered: dict[tuple[str, str], tuple[tuple[str, ...], Any]] = {}  # per seat and gathering, what its roots add up to
+        self._known: dict[Any, Any] = {}  # what was read off the story as it stands: gone with the next entry
         self._texts_version = -1
         self._generation = -1
         self._numbers: dict[tuple[str, ...], int] = {}
@@ -200,6 +201,14 @@ class Hot:
             backlog, self._backlog = self._backlog, []
             for entry, turn in backlog:
                 self._take(entry, turn)
+
+    async def once(self, what: Hashable, make: Callable[[], Awaitable[T]]) -> T:
+        """What `make` reads off the story as it stands, read once until that changes."""
+        self._take_in()
+        known = self._known
+        if what not in known:
+            known[what] = await make()
+        return known[what]  # type: ignore[no-any-return]
 
     @property
     def version(self) -> str:
@@ -259,6 +268,7 @@ class Hot:
         record, state = self.shared.record, self.state
         state.seat_up(seats_of(record.config), record.config["since"], record.channels)
         self.manners.clear()
+        self._known = {}
         roots = {node.key: node for view in state.views.values() for node in view.roots()}
         await self._fetch_texts({**roots, **state.shelf.unsaved})
         state.shelf.drop_saved()
@@ -289,6 +299,7 @@ class Hot:
         self._lines.clear()
         self._marks.clear()
         self.gathered.clear()
+        self._known = {}
         self.plans.clear()
         self.tail.clear()
         self._tail_terms.clear()
@@ -328,6 +339,7 @@ class Hot:
             return
         state.add_channel(entry.channel, turn.audience)
         state.apply(entry, turn)
+        self._known = {}
         self.head = max(self.head, entry.seq)
         self.path.head = max(self.path.head, entry.seq)
         if entry.kind in SCENE_KINDS:
@@ -406,6 +418,10 @@ class Hot:
         if len(self._marks) >= LINES_IN_MEMORY:
             self._marks.clear()
         self._marks[entry.branch, entry.seq] = entry
+
+    def is_mark(self, place: Position) -> bool:
+        """Whether a mark is known to stand there: nothing that anyone said."""
+        return place in self._marks
 
     async def marks_at(self, places: Sequence[Position]) -> list[Entry]:
         """The marks at these places, in their order."""

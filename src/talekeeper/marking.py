@@ -36,6 +36,10 @@ class Gathering(Protocol[V]):
 
 async def read_marks(hot: Hot, seat: str | None, topic: str, limit: int | None = None) -> list[Marked]:
     """The marks of a topic that the seat may know, in order of their turns; the `limit` highest in rank. None: all there are."""
+    return list(await hot.once(("marks", seat, topic, limit), lambda: _read_marks(hot, seat, topic, limit)))
+
+
+async def _read_marks(hot: Hot, seat: str | None, topic: str, limit: int | None) -> list[Marked]:
     state = hot.state
     placed: list[Placed] = []
     for (name, channel), kept in state.marks.items():

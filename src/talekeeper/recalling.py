@@ -89,7 +89,7 @@ class _Reader:
             if line is not None:
                 if line.turn.text and self._seat in line.turn.audience:
                     self._take(line.turn)
-            elif place is not None:
+            elif place is not None and not hot.is_mark(place):
                 absent.append(place)
         if absent:
             await self._read(absent)

