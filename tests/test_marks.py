@@ -259,6 +259,29 @@ async def test_a_gathering_sees_exactly_what_the_seat_heard(keeper: tk.Keeper) -
         assert await story.gather(seat, Words()) == await plainly(story, seat)
 
 
+async def test_values_of_ones_own_are_merged_with_what_is_gathered_and_not_kept(keeper: tk.Keeper) -> None:
+    story = await long_story(keeper, 40)
+    before = await story.gather("bard", Words())
+    assert await story.gather("bard", Words(), beside=[{"quokka": 2}, {"more": 1}]) == Words().merge([before, {"quokka": 2, "more": 1}])
+    assert await story.gather("bard", Words()) == before
+
+
+@pytest.mark.parametrize("limit", [1, 7, 16, 40, 600])
+async def test_the_newest_few_are_the_end_of_all(keeper: tk.Keeper, limit: int) -> None:
+    story = await long_story(keeper, 700)
+    heard = await story.turns(seat="bard")
+    assert await story.turns(seat="bard", newest=True, limit=limit) == heard[-limit:]
+    assert await story.turns(seat="bard", limit=limit) == heard[:limit]
+
+
+async def test_numbers_are_those_of_the_turns_that_one_heard(keeper: tk.Keeper) -> None:
+    story = await long_story(keeper, 700)
+    heard = [turn.seq for turn in await story.turns(seat="bard")]
+    asked = [*range(story.head, -1, -3), 5, 5]
+    assert await story.ordinals("bard", asked) == [sum(seq <= number for seq in heard) for number in asked]
+    assert await story.ordinals("bard", []) == []
+
+
 async def test_a_gathering_reads_only_what_is_new(keeper: tk.Keeper) -> None:
     story = await long_story(keeper, 700)
     await story.gather("bard", Words())

@@ -49,23 +49,29 @@ async def _read_marks(hot: Hot, seat: str | None, topic: str, limit: int | None)
     if limit is not None:
         placed = placed[max(0, len(placed) - limit) :]
     entries = await hot.marks_at([Position(mark.branch, mark.seq) for mark in placed])
-    marks = [await marked(hot, seat, entry) for entry in entries if entry.text]
-    return [mark for _, mark in sorted(marks, key=lambda row: row[0])]
+    entries = [entry for entry in entries if entry.text]
+    told = [_told(entry) for entry in entries]
+    numbers = told if seat is None or not any(told) else await hot.supply(lambda: hot.state.ordinals(seat, told))
+    in_order = sorted(zip(entries, told, numbers, strict=True), key=lambda row: (row[1] or row[0].seq, row[0].seq))
+    return [marked(hot, entry, number if at else 0) for entry, at, number in in_order]
 
 
-async def marked(hot: Hot, seat: str | None, entry: Entry) -> tuple[tuple[int, int], Marked]:
-    """A mark as the seat may know it, behind what its order goes by."""
+def _told(entry: Entry) -> int:
+    """The last of the turns that a mark is about; 0 where it is about none."""
+    return max([seq for _, _, seq in (entry.extra or {}).get("sources", ())], default=0)
+
+
+def marked(hot: Hot, entry: Entry, number: int | None = None) -> Marked:
+    """A mark as one may know it for whom the last of its turns has that number; the author's is the one on the branch."""
     extra = entry.extra or {}
     sources: Sequence[Sequence[Any]] = extra.get("sources", ())
     revisions = hot.state.revisions
     stale = any((revisions[turn].event if turn in revisions else "") != revision for turn, revision, _ in sources)
-    told = max((seq for _, _, seq in sources), default=0)
-    number = told if seat is None or not told else await hot.supply(lambda: hot.state.ordinal(seat, told))
-    mark = Marked(
+    return Marked(
         id=hot.turn(entry).id, seq=entry.seq, topic=extra["topic"], data=json.loads(entry.text), rank=extra["rank"],
-        audience=hot.shared.record.channels[entry.channel], sources=tuple(turn for turn, _, _ in sources), turn=number, stale=stale,
+        audience=hot.shared.record.channels[entry.channel], sources=tuple(turn for turn, _, _ in sources),
+        turn=_told(entry) if number is None else number, stale=stale,
     )  # fmt: skip
-    return (told or entry.seq, entry.seq), mark
 
 
 def topics(hot: Hot, seat: str | None, prefix: str) -> list[str]:
@@ -78,7 +84,7 @@ def topics(hot: Hot, seat: str | None, prefix: str) -> list[str]:
     return sorted(known)
 
 
-async def gather(hot: Hot, seat: str, gathering: Gathering[V]) -> V:
+async def gather(hot: Hot, seat: str, gathering: Gathering[V], beside: Sequence[V] = ()) -> V:
     """The gathering's value over all that the seat heard. What was gathered stays with the folds, and is stored with them."""
     name = gathering.name
 
@@ -99,6 +105,6 @@ async def gather(hot: Hot, seat: str, gathering: Gathering[V]) -> V:
         if hot.gathered.get((seat, name), ((),))[0] != keys:  # it changes with every closed chunk, not with every turn
             hot.gathered[seat, name] = keys, gathering.merge([value(root) for root in roots])
         closed = [hot.gathered[seat, name][1]] if roots else []
-        return gathering.merge([*closed, *(told(chunk.turns) for chunk in hot.state.open_for(seat))])
+        return gathering.merge([*closed, *(told(chunk.turns) for chunk in hot.state.open_for(seat)), *beside])
 
     return await hot.supply(look)

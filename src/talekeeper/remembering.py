@@ -25,6 +25,8 @@ from talekeeper.recalling import recollect
 from talekeeper.recipe import DEFAULT_RECIPE, Note, Recipe, mark_note
 from talekeeper.state import COMMON
 
+PAGE = 512
+"""So many entries of the log are read at once; fewer, where only a few are wanted."""
 TurnRef: TypeAlias = "int | str | Turn"
 """A turn: by its number on this branch, by its id, or itself."""
 
@@ -211,10 +213,10 @@ class Remembering:
         await self._know(seat)
         return topics(self._hot, seat, prefix)
 
-    async def gather(self, seat: str, gathering: Gathering[V]) -> V:
-        """The gathering's value over all that the seat heard, at a cost that follows what is new."""
+    async def gather(self, seat: str, gathering: Gathering[V], *, beside: Sequence[V] = ()) -> V:
+        """The gathering's value over all that the seat heard, at a cost that follows what is new. `beside`: values of yours in it."""
         await self._know(seat)
-        return await gather(self._hot, rim.known_seat(seat, self._hot.state.seats), gathering)
+        return await gather(self._hot, rim.known_seat(seat, self._hot.state.seats), gathering, beside)
 
     async def _read_once(self, what: Hashable, make: Callable[[], Awaitable[V]]) -> V:
         """What `make` reads off the story as it stands, read once until that changes: for what is asked several times in a round."""
@@ -265,8 +267,10 @@ class Remembering:
         wanted = frozenset(HEARD_KINDS if kinds is None else kinds)
         found: list[Turn] = []
         first = after + 1
+        size = PAGE if limit is None else min(PAGE, max(16, 2 * limit))
         while first <= last and (limit is None or len(found) < limit):
-            low, high = (max(first, last - 511), last) if newest else (first, min(last, first + 511))
+            low, high = (max(first, last - size + 1), last) if newest else (first, min(last, first + size - 1))
+            size = min(PAGE, 2 * size)
             page = [
                 turn for turn in await self._page(low, high)
                 if turn.kind in wanted and (seat is None or seat in turn.audience) and (speaker is None or turn.speaker == speaker)
@@ -330,7 +334,7 @@ class Remembering:
         await self._know(seat)
         state = self._hot.state
         numbers = [turn if isinstance(turn, int) else turn.seq for turn in turns]
-        return await self._hot.supply(lambda: [state.ordinal(seat, number) for number in numbers])
+        return await self._hot.supply(lambda: state.ordinals(seat, numbers))
 
     async def folds(self, seat: str, *, budget: int | None = None) -> list[Fold]:
         """The folds that the seat's context stands on at that budget (by default its limit), oldest first."""

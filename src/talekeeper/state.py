@@ -9,10 +9,11 @@ Counters are per view: what a seat did not hear moves nothing of its own (I3).
 
 from __future__ import annotations
 
-from bisect import insort
+from bisect import bisect_left, insort
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 from talekeeper.folds import (
@@ -364,18 +365,25 @@ class State:
         insort(kept, Placed(entry.extra["rank"], entry.seq, entry.branch))
         del kept[: max(0, len(kept) - entry.extra["keep"])]
 
-    def ordinal(self, view: str, seq: int) -> int:
-        """How many turns the view had heard when that one was told. May raise `Missing`."""
-
-        def later(node: Node) -> int:
-            if node.first > seq or node.last <= seq:
-                return node.turn_count if node.first > seq else 0
-            if node.level == 0:
-                return sum(ref.seq > seq for ref in node.refs)
-            return sum(later(child) for child in self.shelf.children(node))
-
-        open_end = sum(ref.seq > seq for chunk in self.open_for(view) for ref in chunk.refs)
-        return self.views[view].turns - open_end - sum(later(root) for root in self.views[view].roots())
+    def ordinals(self, view: str, seqs: Sequence[int]) -> list[int]:
+        """How many turns the view had heard when each of those was told, in one walk over the folds. May raise `Missing`."""
+        asked = sorted(set(seqs))
+        later = [0] * (len(asked) + 1)  # turns behind those asked for, from the place on at which the next one is not behind them
+        refs: list[Ref] = [ref for chunk in self.open_for(view) for ref in chunk.refs]
+        nodes = self.views[view].roots()
+        while nodes:
+            node = nodes.pop()
+            before = bisect_left(asked, node.first)
+            if before == bisect_left(asked, node.last):
+                later[before] += node.turn_count
+            elif node.level:
+                nodes += self.shelf.children(node)
+            else:
+                refs += node.refs
+        for ref in refs:
+            later[bisect_left(asked, ref.seq)] += 1
+        behind = [*accumulate(reversed(later[1:]))][::-1]
+        return [self.views[view].turns - behind[bisect_left(asked, seq)] for seq in seqs]
 
     def _rewrite(self, entry: Entry, turn: Turn) -> None:
         assert entry.extra is not None

@@ -272,7 +272,7 @@ class Story(Telling, Remembering):
 
             written = (await self._write(make))[0]
             entry = (await hot.marks_at([Position(hot.path.branch, written.seq)]))[0]
-            return (await marked(hot, None, entry))[1]
+            return marked(hot, entry)
 
     async def _author(self, kind: str, turn: TurnRef, text: str, expected_version: str | None = None) -> tuple[Turn, Turn]:
         hot = self._hot

@@ -21,7 +21,7 @@ from talekeeper.model import Seat, Turn
 from talekeeper.recipe import Note
 from talekeeper.remembering import Remembering, TurnRef
 from talekeeper.story import Story
-from talekeeper.summarize.extractive import judged
+from talekeeper.summarize.extractive import judged_once
 from talekeeper.summarize.speech import PLAIN, Draft, clip
 from talekeeper.summarize.threads import ITEMS, ends, item_key, met, settles, telling_words, vow
 
@@ -81,7 +81,7 @@ async def resolve(story: Story, name: str, *, of: TurnRef) -> None:
 async def find_callbacks(story: Remembering, seat: str, *, limit: int = 5, resolved: bool = False) -> list[Callback]:
     """What is worth bringing back for the seat, the best first. `resolved`: what is over as well, behind the rest."""
     rim.whole(limit, "limit")
-    value = READER.merge([await story.gather(seat, READER), await _noted(story, seat)])
+    value = await story.gather(seat, READER, beside=[await _noted(story, seat)])
     seats = await met_seats(story, seat)
     rows = _united([Thread(*row) for row in value["threads"]], {one.id: one for one in seats}, cast_of(seats))
     over = [(mark.seq, key_of(mark.data["name"])) for mark in await story.marks(seat, RESOLVED)]
@@ -90,9 +90,10 @@ async def find_callbacks(story: Remembering, seat: str, *, limit: int = 5, resol
     if len(rows) > limit:  # those alone that may be among the best, however long ago they came up
         least = sorted((_SILENCE * row.worth for row in rows), reverse=True)[max(0, limit - 1)]
         rows = [row for row in rows if row.worth >= least]
-    *numbers, now = await story.ordinals(seat, [seq for row in rows for seq in (row.seq, row.last)] + [story.head])
-    found = [_callback(row, numbers[2 * at], numbers[2 * at + 1], now) for at, row in enumerate(rows)]
-    return sorted(found, key=lambda callback: (-callback.score, callback.turn, callback.name))[:limit]
+    *lasts, now = await story.ordinals(seat, [*(row.last for row in rows), story.head])
+    best = sorted(zip(rows, lasts, strict=True), key=lambda row: (-_score(row[0], now - row[1]), row[0].seq, row[0].name))[:limit]
+    numbers = await story.ordinals(seat, [row.seq for row, _ in best])
+    return [_callback(row, number, last, now) for (row, last), number in zip(best, numbers, strict=True)]
 
 
 def callback_notes(callbacks: Iterable[Callback]) -> list[Note]:
@@ -117,17 +118,27 @@ async def _noted(story: Remembering, seat: str) -> Value:
     return {"threads": rows, "ends": [*told["ends"], *done]}
 
 
-def _words(text: str) -> list[str]:
+@lru_cache(maxsize=256)
+def _words(text: str) -> tuple[str, ...]:
     turn = Turn("", 0, "event", "", "", text, ())
-    return sorted({word for draft in judged([turn]) for word in telling_words(draft)})
+    return tuple(sorted({word for draft in judged_once((turn,)) for word in telling_words(draft)}))
+
+
+@lru_cache(maxsize=1024)
+def _introduced(text: str) -> str:
+    """As much of a sentence as introduces something."""
+    return clip(text, _INTRODUCED)
+
+
+def _score(row: Thread, silent: int) -> float:
+    return round(row.worth * (_SILENCE + (1 - _SILENCE) * min(1.0, silent / DORMANT_AFTER)), 3)
 
 
 def _callback(row: Thread, turn: int, last: int, now: int) -> Callback:
     silent = now - last
-    score = row.worth * (_SILENCE + (1 - _SILENCE) * min(1.0, silent / DORMANT_AFTER))
     status = "resolved" if row.is_over else "dormant" if silent >= DORMANT_AFTER else "active"
     return Callback(
-        name=row.name, kind=row.kind, turn=turn, last_turn=last, mentions=max(1, row.mentions), score=round(score, 3), status=status,  # type: ignore[arg-type]
+        name=row.name, kind=row.kind, turn=turn, last_turn=last, mentions=max(1, row.mentions), score=_score(row, silent), status=status,  # type: ignore[arg-type]
         text=row.text, sources=(row.turn,),
     )  # fmt: skip
 
@@ -230,7 +241,7 @@ def _read(turns: tuple[Turn, ...]) -> Value:
     threads: list[Thread] = []
     closing: list[Sequence[Any]] = []
     kept: dict[int, list[str]] = {}
-    drafts = judged(turns)
+    drafts = judged_once(turns)
     for draft in drafts:
         turn = turns[draft.stretch]
         if draft.rank == PLAIN and turn.kind != "session":
@@ -263,7 +274,7 @@ READER = ThreadsRead()
 
 def _opened(draft: Draft, turn: Turn) -> list[Thread]:
     moved = turn.kind in ("enter", "leave")
-    text = "" if moved and len(draft.reading.words) < 6 else clip(draft.text, _INTRODUCED)
+    text = "" if moved and len(draft.reading.words) < 6 else _introduced(draft.text)
     at = (turn.seq, turn.id, turn.seq, 1, 0.0 if moved else round(draft.worth, 2))
     found = [Thread(kind, _key(name, kind == ITEMS), {name: 1}, *at, text, {kind: 1}) for name, kind in met(draft, turn)]
     made = vow(draft, turn)
@@ -316,26 +327,32 @@ def _closes(thread: Thread, how: str, key: str, words: Sequence[str]) -> bool:
 
 def _united(rows: Sequence[Thread], seats: Mapping[str, Seat], cast: Cast) -> list[Thread]:
     """Those that are the same by different names as one, without the players, and without what was only mentioned in passing."""
-    people = [row for row in rows if row.is_met and row.kind != "item"]
+    people = {row.key: frozenset(row.key.split()) for row in rows if row.is_met and row.kind != "item"}
     together: dict[str, Thread] = {}
     for row in rows:
         seat = cast.seat(row.key) if row.is_met else None
         if seat is not None and seats[seat].role != "npc":
             continue
-        same = f"seat {seat}" if seat is not None else _longest(row, people) if row in people else f"{row.kind} {row.key}"
+        same = (
+            f"seat {seat}"
+            if seat is not None
+            else _longest(row.key, people)
+            if row.is_met and row.kind != "item"
+            else f"{row.kind} {row.key}"
+        )
         label = {seats[seat].label: _GIVEN} if seat is not None else {}
         row = row._replace(names={**row.names, **label})
         together[same] = together[same].joined(row) if same in together else row
-    vowed = {clip(row.text, _INTRODUCED) for row in rows if not row.is_met}
+    vowed = {_introduced(row.text) for row in rows if not row.is_met}
     return [
         row for row in together.values()
         if row.kind and (not row.is_met or row.mentions > 1 or row.is_given or (row.weight >= _TELLING and row.text not in vowed))
     ]  # fmt: skip
 
 
-def _longest(row: Thread, people: Sequence[Thread]) -> str:
+def _longest(key: str, people: Mapping[str, frozenset[str]]) -> str:
     """The one longer name that this one is a part of, if there is one and no other."""
-    words = set(row.key.split())
-    longer = {other.key for other in people if words < set(other.key.split())}
-    top = {key for key in longer if not any(set(key.split()) < set(other.split()) for other in longer)}
-    return top.pop() if len(top) == 1 else row.key
+    words = people[key]
+    longer = [other for other in people if words < people[other]]
+    top = [one for one in longer if not any(people[one] < people[other] for other in longer)]
+    return top[0] if len(top) == 1 else key

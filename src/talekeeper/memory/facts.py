@@ -24,7 +24,7 @@ from talekeeper.recipe import Note
 from talekeeper.remembering import Remembering, TurnRef
 from talekeeper.story import Story
 from talekeeper.summarize.claims import YOU, Claim, claims
-from talekeeper.summarize.extractive import judged
+from talekeeper.summarize.extractive import judged_once
 
 FactKind = Literal["trait", "relationship", "event"]
 KINDS: tuple[str, ...] = get_args(FactKind)
@@ -104,10 +104,9 @@ async def character_facts(story: Remembering, seat: str, character: str | None =
     """What the seat knows of a character: by default of itself. A character is a seat's id, or any name."""
     asked = character if character is not None else seat
     seats = await met_seats(story, seat, asked)
-    found = await story.gather(seat, READER)
     marks = [mark for topic in await story.topics(seat, prefix=TOPIC) for mark in await story.marks(seat, topic)]
     noted: list[Value] = [{mark.topic.split(":", 2)[2]: [_of_mark(mark)]} for mark in marks]
-    value = READER.merge([found, *noted])
+    value = await story.gather(seat, READER, beside=noted)
     whose = _Whose(seats, [one.id for one in story.seats if one.role == "dm"], asked, value)
     rows = [row for key, rows in value.items() for row in map(Row._make, rows) if whose.has(key) or whose.is_met(row)]
     rows = [row for kind in KINDS for row in _capped(_newest(rows), kind, MAX_FACTS[kind])]
@@ -270,7 +269,7 @@ READER = FactsRead()
 def _read(turns: tuple[Turn, ...]) -> Value:
     """What is still open is read again and again, and by several seats."""
     value: Value = {}
-    for claim, turn in claims(judged(turns), turns):
+    for claim, turn in claims(judged_once(turns), turns):
         owner = claim.owner if claim.owner.startswith(YOU) else key_of(claim.owner)
         value.setdefault(owner, []).append(_of_claim(claim, turn))
     return READER.merge([{owner: _together(rows) for owner, rows in value.items()}])

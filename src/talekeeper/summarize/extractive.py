@@ -447,6 +447,10 @@ def judged(turns: Sequence[Turn], known: Collection[str] = ()) -> list[Draft]:
     return drafts
 
 
+judged_once = lru_cache(maxsize=32)(judged)
+"""The same drafts for the same turns, for all who read them and change nothing in them."""
+
+
 def merge(sentences: Sequence[Sentence], *, limit: int, known: Collection[str] = ()) -> tuple[Sentence, ...]:
     """The sentences of smaller folds that matter most, in order, spread over the whole run, within `limit` tokens."""
     told = [sentence for sentence in sentences if sentence.text and not sentence.text.isspace()]
