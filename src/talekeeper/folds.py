@@ -21,6 +21,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from heapq import nsmallest
+from operator import attrgetter
 from typing import Any, NamedTuple, TypeAlias
 
 from talekeeper.model import Item, Sentence, Turn
@@ -76,7 +77,7 @@ class Node:
 
     __slots__ = (
         "author", "channel", "children", "closed", "closed_first", "closer", "first", "gathered", "key", "known", "last", "level",
-        "location", "refs", "sentences", "shown", "texts", "tokens", "turn_count", "turns",
+        "location", "placed", "refs", "sentences", "shown", "texts", "tokens", "turn_count", "turns",
     )  # fmt: skip
 
     key: str
@@ -99,6 +100,7 @@ class Node:
     texts: list[TextRecord]
     gathered: dict[str, Any]
     shown: Shown | None
+    placed: tuple[Sequence[Sentence], Sequence[Sentence]] | None
 
     def __init__(self, key: str, level: int) -> None:
         self.key = key
@@ -115,6 +117,7 @@ class Node:
         self.texts = []
         self.gathered = {}
         self.shown = None
+        self.placed = None
 
     def limit(self) -> int:
         """How many tokens the fold's own text may have."""
@@ -422,7 +425,8 @@ def extract(node: Node, children_of: ChildrenOf, turns_of: TurnsOf) -> tuple[Sen
             turns = node.turns if node.turns is not None else turns_of(node.refs)
             told = [turn for turn in turns if turn.text]
             node.sentences = extractive.condense(told, limit=node.limit(), known=node.known) if told else ()
-        peaks(node, children_of, turns_of)
+        if node.level or node.closer:  # what stands for part of a chunk is not for long
+            peaks(node, children_of, turns_of)
         node.turns = None
     return node.sentences
 
@@ -460,16 +464,27 @@ def _best_first(peak: Peak) -> tuple[float, int]:
 
 def in_order(folds: Iterable[tuple[Node, Sequence[Sentence]]]) -> list[Sentence]:
     """The sentences of several folds in the order of what they tell, each with its place: chunks of several channels overlap."""
-    placed: list[Sentence] = []
-    for node, sentences in folds:
+    return sorted([sentence for node, sentences in folds for sentence in _placed(node, sentences)], key=_at)
+
+
+_at = attrgetter("at")
+
+
+def _placed(node: Node, sentences: Sequence[Sentence]) -> Sequence[Sentence]:
+    """The sentences of a fold, each with where and when it was; found once, because several larger folds and digests are made of them."""
+    if node.placed is None or node.placed[0] is not sentences:
         if node.level:
-            placed += [sentence if sentence.at else dataclasses.replace(sentence, at=node.first) for sentence in sentences]
+            placed = [sentence if sentence.at else dataclasses.replace(sentence, at=node.first) for sentence in sentences]
         else:
             seqs = {ref.id: ref.seq for ref in node.refs}
-            for sentence in sentences:
-                at = min((seqs[source] for source in sentence.sources if source in seqs), default=node.first)
-                placed.append(dataclasses.replace(sentence, place=node.location or "", at=at))
-    return sorted(placed, key=lambda sentence: sentence.at)
+            placed = [
+                dataclasses.replace(
+                    one, place=node.location or "", at=min([seqs[source] for source in one.sources if source in seqs], default=node.first)
+                )
+                for one in sentences
+            ]
+        node.placed = sentences, placed
+    return node.placed[1]
 
 
 def known_in(text: str, registries: Iterable[Iterable[str]]) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ import heapq
 import math
 import re
 from collections.abc import Collection, Mapping, Sequence
-from functools import lru_cache, reduce
+from functools import cache, lru_cache, reduce
 from itertools import pairwise
 from operator import or_
 
@@ -289,8 +289,9 @@ def _choose(drafts: list[Draft], limit: int, fade: float) -> tuple[Sentence, ...
     best = min([(draft.rank, -draft.worth, at) for at, draft in enumerate(drafts)])[2]
     if not chosen or (best not in chosen and sum(drafts[at].worth for at in chosen) < drafts[best].worth / 2):
         return (_sentence(drafts[best], clip(drafts[best].text, limit)),)
-    while len(chosen) > 1 and estimate_tokens(" ".join(drafts[at].text for at in sorted(chosen))) > limit:
-        chosen.pop()
+    slack = limit - sum([_cost(drafts[at].text) for at in chosen])
+    while slack * 2 <= len(chosen) > 1 and estimate_tokens(" ".join(drafts[at].text for at in sorted(chosen))) > limit:
+        chosen.pop()  # each count was rounded: it may be half a token more
     return tuple(_sentence(drafts[at], drafts[at].text) for at in sorted(chosen))
 
 
@@ -302,27 +303,40 @@ def _sentence(draft: Draft, text: str) -> Sentence:
     return Sentence(text, draft.sources, draft.estimated, weight, tuple(draft.keys), draft.place, draft.at)
 
 
+_MOST_TOLD = 64
+"""From here on a stretch has been told of so often that one more makes no difference."""
+
+
+@cache
+def _lost(fade: float) -> list[float]:
+    """Which part of its worth a sentence loses after so many of its stretch."""
+    return [1 - fade**before for before in range(_MOST_TOLD + 1)]
+
+
 def _take(drafts: list[Draft], limit: int, fade: float) -> list[int]:
     """Places of drafts that fit together, in the order they were taken: worth for length, new names more, told stretches less."""
     said: set[str] = set()
     worths, stretches = [draft.worth for draft in drafts], [draft.stretch for draft in drafts]
     told = [0] * (max(stretches) + 1)
-    lost = [1 - fade**before for before in range(len(drafts) + 1)]
+    lost = _lost(fade)
     lengths = [_BASE + len(draft.text) * (1.3 if is_cjk(draft.lang) else 0.25) for draft in drafts]
     fresh = [len(draft.keys) for draft in drafts]  # how many names of each have not been told yet
     holders: dict[str, list[int]] = {}
     for at, draft in enumerate(drafts):
         for name in draft.keys:
-            holders.setdefault(name, []).append(at)
+            if name in holders:
+                holders[name].append(at)
+            else:
+                holders[name] = [at]
 
     def faded(at: int, before: int) -> float:
         """What a draft is still worth after so many of its stretch: what matters most fades little."""
-        return worths[at] - min(worths[at] * lost[before], 2.0 * before)
+        return worths[at] - min(worths[at] * lost[min(before, _MOST_TOLD)], 2.0 * before)
 
     def value(at: int) -> float:  # asked some hundred times for a large fold: no calls, no look-ups by name
         worth, before, new = worths[at], told[stretches[at]], fresh[at]
         if before:
-            less, most = worth * lost[before], 2.0 * before
+            less, most = worth * lost[before if before < _MOST_TOLD else _MOST_TOLD], 2.0 * before
             worth -= less if less < most else most
         return (worth + _NEW[new if new < 3 else 3]) / lengths[at]
 
@@ -379,8 +393,7 @@ def _key(draft: Draft) -> str:
     """What two drafts have in common that say the same."""
     if draft.origin is not None:
         return draft.text
-    said = draft.body if is_cjk(draft.lang) else " ".join([word.norm for word in draft.reading.words])
-    return f"{draft.voice}: {said}"
+    return f"{draft.voice}: {normalise(draft.body)}"
 
 
 def _exchange(over: dict[int, float], costs: dict[int, int], spare: dict[int, int], room: int) -> None:

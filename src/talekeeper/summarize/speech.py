@@ -336,6 +336,7 @@ def _names_itself(draft: Draft, voice: str) -> bool:
     return bool(CJK.search(voice)) or re.search(rf"(?<!\w){re.escape(voice)}(?!\w)", told, re.I) is not None
 
 
+@lru_cache(maxsize=1 << 12)
 def quotation(text: str) -> tuple[str, str]:
     """Who speaks a sentence of a fold that is one quotation, and the quotation; ("", the text) where it is anything else."""
     match = SPEAKER.match(text)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import TypeAlias
 
@@ -269,9 +269,13 @@ def _hints(letters: str, lang: str) -> int:
     return 2 if letters and not _LETTERS.get(lang, frozenset()).isdisjoint(letters) else 0
 
 
+_language_of_run = lru_cache(maxsize=64)(language)
+"""The same run is looked at by several, one after the other."""
+
+
 def languages(texts: Sequence[str]) -> list[str]:
     """The language of each text: that of all of them together, unless its letters may be those of another."""
-    common = language("\n".join([text[:200] for text in texts])[:1200])
+    common = _language_of_run("\n".join([text[:120] for text in texts])[:600])
     return [common if text.isascii() and common in _LATIN else language(text, common) for text in texts]
 
 
