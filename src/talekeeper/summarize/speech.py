@@ -405,11 +405,11 @@ class _Said(NamedTuple):
     numbers: frozenset[str]
 
 
-@lru_cache(maxsize=1 << 10)
+@lru_cache(maxsize=1 << 12)
 def _said(text: str) -> _Said:
-    by, words = quotation(text)
-    norms = frozenset([norm for piece in words.split() if (norm := normalise(piece))])
-    numbers = frozenset([norm for norm in norms if norm in listed("number") or norm[0].isdigit()])
+    by, quoted = quotation(text)
+    norms = frozenset([word.norm for word in read(quoted, "en")])  # words are compared alike in all languages
+    numbers = frozenset([norm for norm in norms if norm[:1].isdigit()]) | (norms & listed("number"))
     telling = frozenset([norm for norm in norms if len(norm) > 3])
     return _Said(normalise(by.split()[-1]) if by else "", not norms.isdisjoint(listed("first")), telling, numbers)
 
@@ -419,15 +419,14 @@ def news_in(draft: Draft, told: Sequence[Draft]) -> float:
 
     So a debt is not told three times, but two debts are.
     """
-    new, names, news = _said(draft.text), set(draft.keys), 1.0
+    new, news = _said(draft.text), 1.0
+    words, numbers, names = new.words, new.numbers, frozenset(draft.keys)
     for other in told:
-        named = names.issubset(other.keys)
-        if not named and not new.numbers:
-            continue
         old = _said(other.text)
-        if new.numbers <= old.numbers and (shared := len(new.words & old.words)) > 1:
-            if named and 2 * shared >= len(new.words) and (not new.own or new.by == old.by or new.by in other.keys):
-                return 0.0
-            if new.numbers and 5 * shared >= 2 * min(len(new.words), len(old.words)):
-                news = 0.5
+        if not numbers <= old.numbers or (shared := len(words & old.words)) < 2:
+            continue
+        if 2 * shared >= len(words) and names.issubset(other.keys) and (not new.own or new.by == old.by or new.by in other.keys):
+            return 0.0
+        if numbers and 5 * shared >= 2 * min(len(words), len(old.words)):
+            news = 0.5
     return news
