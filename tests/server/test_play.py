@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from typing import Any
 
+import httpx
 import pytest
 from tests.server.conftest import Client, Table
+
+import talekeeper as tk
+from talekeeper.memory.moments import KeeperResponse
+from talekeeper.server.app import create_app
+from talekeeper.server.rooms import AT_ONCE
 
 GAME = {"user": "ana", "name": "lamp", "scenario": "tidelamp", "party": ["nell", "osric"], "humans": ["nell"], "seed": 7}
 LAMP = "/stories/ana.lamp"
@@ -124,3 +131,38 @@ async def test_the_page_needs_no_token_and_holds_nobodys_words(table: Table) -> 
     assert answer.status_code == 200
     assert "default-src 'none'" in answer.headers["content-security-policy"]
     assert (await table.http.get("http://localhost:8765/page/__init__.py")).status_code == 404
+
+
+class Mute:
+    """A model that says nothing until it is let."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+        self.let = asyncio.Event()
+
+    async def speak(self, ask: Any) -> AsyncIterator[str]:
+        self.asked += 1
+        await self.let.wait()
+        yield "At last."
+
+    async def rule(self, ask: Any) -> KeeperResponse:
+        return KeeperResponse("It works.")
+
+
+async def test_games_that_wait_for_a_model_hold_up_nobody() -> None:
+    mute = Mute()
+    async with tk.open(":memory:") as keeper:
+        app = create_app(keeper, brains=lambda scenario: mute)
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost/api/v1") as http:
+            client = Client(http, None)
+            for number in range(3 * AT_ONCE):
+                await client.do("POST", "/games", {**GAME, "name": f"lamp-{number}", "humans": []})
+                await client.do("POST", f"/stories/ana.lamp-{number}/step")
+            while mute.asked < 3 * AT_ONCE:
+                await asyncio.sleep(0.01)
+            mute.let.set()
+            for number in range(3 * AT_ONCE):
+                while (found := await client.get(f"/stories/ana.lamp-{number}/play"))["running"]:
+                    await asyncio.sleep(0.02)
+                assert (found["failed"], found["round"]) == ("", 2)
+        await app.state.house.rooms.close()

@@ -83,7 +83,7 @@ async def _run(options: Options, progress: Progress) -> Report:
         weight = footprint(Path(directory), options.starts, progress)
     return Report(
         points=points, limit=Limit.name, ours=Talekeeper.name, throughput=crowd, footprint=weight,
-        skipped=skipped, machine=_machine(), options=asdict(options) | {"directory": str(options.directory or tempfile.gettempdir())},
+        skipped=skipped, machine=machine(), options=asdict(options) | {"directory": str(options.directory or tempfile.gettempdir())},
     )  # fmt: skip
 
 
@@ -264,7 +264,8 @@ def _grow_log(path: Path) -> None:
         db.execute("PRAGMA wal_checkpoint(RESTART)")
 
 
-def _machine() -> dict[str, str]:
+def machine() -> dict[str, str]:
+    """What was measured on."""
     return {
         "python": platform.python_version(),
         "sqlite": sqlite3.sqlite_version,

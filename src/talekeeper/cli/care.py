@@ -12,7 +12,9 @@ from typing import IO, TYPE_CHECKING, Any
 import click
 
 from talekeeper.cli.app import KEEPING, Desk, command, main
+from talekeeper.cli.play import need_play
 from talekeeper.cli.screen import Status, colour, count, hang, safe
+from talekeeper.cli.serving import need_serve
 
 if TYPE_CHECKING:
     from talekeeper.doctor import Finding
@@ -254,5 +256,33 @@ def retention(desk: Desk, /, data: Path, suites: tuple[str, ...], budgets: tuple
 
     with Status() as status:
         report = run(Options(data=data, suites=suites or SUITES, budgets=budgets or BUDGETS), status)
+    desk.show(report.to_json(), lambda: [report.table()])
+    return int(check and bool(report.missed()))
+
+
+_seconds = click.FloatRange(min=0, min_open=True)
+
+
+@command(bench, "server", KEEPING)
+@click.option("--stories", type=_number, metavar="N", help="How many are played at once.  [default: 100]")
+@click.option("--seconds", type=_seconds, metavar="S", help="For how long.  [default: 600]")
+@click.option("--think", type=click.FloatRange(min=0), metavar="S", help="How long people think before they answer.  [default: 0]")
+@click.option("--check", is_flag=True, help="Exit with 1 where a target is missed.")
+@click.option("--seed", type=int, metavar="N", help="Of the games.")
+@click.option("--directory", type=click.Path(path_type=Path, file_okay=False, exists=True), metavar="DIR", help="Where the files are made.")
+def server(desk: Desk, /, check: bool, **chosen: Any) -> int:
+    """Play many stories at once against a server of its own, and see that nothing is lost.
+
+    \b
+    Example:
+      talekeeper bench server --stories 10 --seconds 20
+      talekeeper bench server --check --json
+    """
+    need_play()
+    need_serve()
+    from talekeeper.bench.server import Options, run
+
+    with Status() as status:
+        report = run(Options(**{name: value for name, value in chosen.items() if value is not None}), status)
     desk.show(report.to_json(), lambda: [report.table()])
     return int(check and bool(report.missed()))

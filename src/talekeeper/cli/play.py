@@ -125,8 +125,11 @@ async def _seated(desk: Desk, keeper: Keeper, settings: Config, begun: Callable[
 
 def brains_of(settings: Config) -> Callable[[Scenario], Brain]:
     """Who plays: the models of the settings, with the built-in storyteller behind them."""
+    from talekeeper.table.cast.brain import ROLES
     from talekeeper.table.storyteller import Storyteller
 
+    if not any(settings.voice(role) for role in ROLES):
+        return Storyteller
     return lambda scenario: settings.brain(Storyteller(scenario), _mishap)
 
 

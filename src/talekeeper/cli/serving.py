@@ -50,7 +50,7 @@ async def serve(
       talekeeper serve --file saga.db
       talekeeper serve --host 0.0.0.0 --tokens tokens.toml
     """
-    run = _need_serve()
+    run = need_serve()
     settings = chosen_voices(model, base_url, config)
     _check(settings, packs)
     tokens = _tokens(desk, tokens_file)
@@ -65,7 +65,8 @@ async def serve(
             )  # fmt: skip
 
 
-def _need_serve() -> Any:
+def need_serve() -> Any:
+    """The module that serves; says what is missing, where it is."""
     try:
         from talekeeper.server import run
     except ModuleNotFoundError as exc:
@@ -95,7 +96,7 @@ async def show_table(desk: Desk, settings: Config, seat: Callable[[Keeper], Awai
     import asyncio
     import webbrowser
 
-    run = _need_serve()
+    run = need_serve()
     with run.listen("127.0.0.1", 0, guarded=False) as made:
         async with desk.keeper(make=True, summarizer=settings.summarizer()) as keeper:
             table = await seat(keeper)

@@ -13,7 +13,7 @@ import secrets
 import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
@@ -21,12 +21,14 @@ from typing import TYPE_CHECKING, Any
 
 from talekeeper.errors import InvalidInput, TalekeeperError, UnknownStory
 from talekeeper.keeper import Keeper
+from talekeeper.memory.moments import KeeperResponse
 from talekeeper.model import MemoryKey
 from talekeeper.ports import ChatModel
 from talekeeper.server.events import Hub, Passing
 from talekeeper.server.problems import Problem
 from talekeeper.story import Story
 from talekeeper.table import packs
+from talekeeper.table.brain import Ask, Brain
 from talekeeper.table.flight import DM
 from talekeeper.table.scenario import Scenario
 from talekeeper.table.storyteller import Storyteller
@@ -40,8 +42,59 @@ ROOMS = 256
 """How many games are kept at hand; one that was put away is found again in its story."""
 TELL_EVERY = 0.04
 """Seconds between two looks at a line that is being spoken."""
+AT_ONCE = 3
+"""How many rounds are thought about at once; those that wait for a model do not count."""
 BREATH = 0.6
 """Seconds between two rounds that play by themselves."""
+
+
+class Ticket:
+    """One game's right to be thought about. There are only so many, so that those who ask for something are answered meanwhile."""
+
+    def __init__(self, tickets: asyncio.Semaphore) -> None:
+        self._tickets = tickets
+        self._held = False
+
+    async def __aenter__(self) -> None:
+        await self._tickets.acquire()
+        self._held = True
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._held:
+            self._held = False
+            self._tickets.release()
+
+    @asynccontextmanager
+    async def lent(self) -> AsyncIterator[None]:
+        """For others to use, while this game waits for a model."""
+        await self.__aexit__()
+        try:
+            yield
+        finally:
+            await self.__aenter__()
+
+
+class Unhurried:
+    """A brain that takes its time, in which other games are thought about."""
+
+    def __init__(self, brain: Brain, ticket: Ticket) -> None:
+        self._brain, self._ticket = brain, ticket
+
+    async def speak(self, ask: Ask) -> AsyncIterator[str]:
+        async with self._ticket.lent():
+            async for piece in self._brain.speak(ask):
+                yield piece
+
+    async def rule(self, ask: Ask) -> KeeperResponse:
+        async with self._ticket.lent():
+            return await self._brain.rule(ask)
+
+
+def unhurried(brains: Brains, ticket: Ticket) -> Brains:
+    """The same, where they may have to wait for something; the built-in storyteller does not."""
+    if isinstance(brains, Mapping):
+        return {part: brain if isinstance(brain, Storyteller) else Unhurried(brain, ticket) for part, brain in brains.items()}
+    return brains if isinstance(brains, Storyteller) else Unhurried(brains, ticket)
 
 
 @dataclass
@@ -59,12 +112,12 @@ class Line:
 class Room:
     """One game, and the round that is in flight."""
 
-    def __init__(self, game: Game, hub: Hub) -> None:
+    def __init__(self, game: Game, hub: Hub, ticket: Ticket) -> None:
         self.game = game
         self.lines: list[Line] = []
         self.failed: str = ""
         self.auto = False
-        self._hub = hub
+        self._hub, self._ticket = hub, ticket
         self._lock = asyncio.Lock()
         self._task: asyncio.Task[None] | None = None
 
@@ -183,17 +236,18 @@ class Room:
             self.lines = []
             self._say("round", {})
         shown = 0.0
-        async for beat in beats:
-            self._hear(beat)
-            if beat.kind == "end" and self.lines:
-                self._show(self.lines[-1])
-            elif beat.kind in ("speech", "ruling") and time.monotonic() - shown >= TELL_EVERY:
-                shown = time.monotonic()
-                self._show(self.lines[-1])
-                await asyncio.sleep(0)
-            elif beat.kind == "done":
-                self.lines = []
-                self._hub.wake(self.table.story.key)
+        async with self._ticket:
+            async for beat in beats:
+                self._hear(beat)
+                if beat.kind == "end" and self.lines:
+                    self._show(self.lines[-1])
+                elif beat.kind in ("speech", "ruling") and time.monotonic() - shown >= TELL_EVERY:
+                    shown = time.monotonic()
+                    self._show(self.lines[-1])
+                    await asyncio.sleep(0)
+                elif beat.kind == "done":
+                    self.lines = []
+                    self._hub.wake(self.table.story.key)
 
     def _hear(self, beat: Beat) -> None:
         if beat.kind in ("speech", "ruling"):
@@ -258,6 +312,8 @@ class Rooms:
         self._kept = kept
         self._rounds: Rounds | None = None
         self._rooms: OrderedDict[tuple[MemoryKey, str], Room] = OrderedDict()
+        self._opening: dict[tuple[MemoryKey, str], asyncio.Task[Room]] = {}
+        self._tickets = asyncio.Semaphore(AT_ONCE)
         self._lock = asyncio.Lock()
         self._stack = AsyncExitStack()
 
@@ -280,12 +336,13 @@ class Rooms:
             return await self._found(place, story)
 
     async def _found(self, place: tuple[MemoryKey, str], story: Story) -> Room:
-        if place not in self._rooms:
-            async with self._lock:
-                room = self._rooms.get(place) or await self._open(story)
-                self._rooms[place] = room
-        room = self._rooms[place]
-        self._rooms.move_to_end(place)
+        room = self._rooms.pop(place, None)
+        if room is None:
+            if place not in self._opening:
+                self._opening[place] = asyncio.create_task(self._open(story))
+                self._opening[place].add_done_callback(lambda _: self._opening.pop(place, None))
+            room = await asyncio.shield(self._opening[place])
+        self._rooms[place] = room
         await self._tidy()
         await room.look()
         return room
@@ -297,27 +354,29 @@ class Rooms:
         noted = await story.marks(None, "table:setup")
         if noted:
             self._check_pack(str(noted[-1].data["pack"]))
-        table = await resume(self._keeper, story.key, self._brains, branch=story.branch, summarizer=self._summarizer)
-        return Room(await Game(table, rounds).__aenter__(), self._hub)
+        ticket = Ticket(self._tickets)
+        table = await resume(
+            self._keeper, story.key, lambda scenario: unhurried(self._brains(scenario), ticket), branch=story.branch,
+            summarizer=self._summarizer,
+        )  # fmt: skip
+        return Room(await Game(table, rounds).__aenter__(), self._hub, ticket)
 
     async def warm_up(self) -> None:
         """Loads what games need, so that the first who plays need not wait for it."""
-        try:
-            async with self._lock:
-                await self._opened()
-        except Problem:
-            pass  # nobody can play here, which is told to those who try
+        with suppress(Problem):  # where nobody can play, those who try are told so
+            await self._opened()
 
     async def _opened(self) -> Rounds:
-        if self._rounds is None:
-            try:
-                # It takes a second or two, in which others are to be answered.
-                playing = await asyncio.to_thread(import_module, "talekeeper.table.playing")
-            except ModuleNotFoundError as exc:
-                raise Problem(503, "no-game", 'Playing needs the extra "play": pip install "talekeeper[serve,play]".') from exc
-            opened: Rounds = await self._stack.enter_async_context(playing.Rounds(self._kept))
-            self._rounds = opened
-        return self._rounds
+        async with self._lock:
+            if self._rounds is None:
+                try:
+                    # It takes a second or two, in which others are to be answered.
+                    playing = await asyncio.to_thread(import_module, "talekeeper.table.playing")
+                except ModuleNotFoundError as exc:
+                    raise Problem(503, "no-game", 'Playing needs the extra "play": pip install "talekeeper[serve,play]".') from exc
+                opened: Rounds = await self._stack.enter_async_context(playing.Rounds(self._kept))
+                self._rounds = opened
+            return self._rounds
 
     def _check_pack(self, name: str) -> None:
         """A story may come from elsewhere: it cannot make the server read files."""
@@ -334,8 +393,7 @@ class Rooms:
         for place in [place for place in self._rooms if place[0] == key]:
             await self._rooms.pop(place).close()
         if self._rounds is not None or self._kept is not None:
-            async with self._lock:
-                await (await self._opened()).drop(key)
+            await (await self._opened()).drop(key)
 
     async def close(self) -> None:
         for place in list(self._rooms):

@@ -113,7 +113,8 @@ class Game:
     async def look(self) -> None:
         """Finds out whether a round is in flight at this point of the story, and whether it waits for a person."""
         if self._seated is not self.table:
-            self._seated, self._graph, self._unkept = self.table, turn_graph(self.table, self._saver), turn_graph(self.table)
+            self._seated, self._unkept = self.table, turn_graph(self.table)
+            self._graph = self._unkept.copy({"checkpointer": self._saver})
         self._thread = await self._name()
         found = await self._graph.aget_state(self._config)
         turns = [_turn(interrupt.value) for task in found.tasks for interrupt in task.interrupts]
