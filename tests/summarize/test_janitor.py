@@ -41,3 +41,39 @@ async def test_one_about_something_else_is_refused_though_it_shares_a_word() -> 
 
 async def test_one_that_names_somebody_is_not() -> None:
     assert "Rook" in await summary("Rook got a key and hid in the cellar. [1]", "Rook got a key and hid in the cellar. [1]")
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "Mira gave Rook a key. [1] Write plain past-tense prose in the language of the pieces, at the most, no heading, no list.",
+        "You keep the chronicle of a long role-playing story. Rook, Lin, Mira, Oda and Captain Voss are in it.",
+        "Rook has a key of Mira's. [1] Oswin sold Thessaly the ninth lantern. [2, 5]",
+    ],
+    ids=["how to write", "who it is", "the example"],
+)
+async def test_one_that_recites_its_instructions_is_refused(answer: str) -> None:
+    with pytest.raises(tk.SummaryFailed, match="it repeats what the model was told to do") as caught:
+        await summary(answer)
+    assert caught.value.answered
+
+
+async def test_a_repair_that_recites_its_wish_is_not_taken() -> None:
+    told = "Mira gave Rook a key, and a captain paid for the map of the mill. [1, 2]"
+    text = await summary(told, "Write the whole again with them: Mira, Rook, Captain Voss, Lin, Oda, 40 gold, the mill. [1, 2]")
+    assert text.startswith("Mira gave Rook a key")
+    assert "whole again" not in text
+
+
+async def test_words_of_the_story_may_be_those_of_the_instructions() -> None:
+    said = "Rook tells Lin how people now stand to each other in the mill, and swears to Captain Voss to keep it."
+    spent: list[Spending] = []
+    model = ScriptedModel(["Rook told Lin how people now stand to each other in the mill. Captain Voss has his oath. [1]"])
+    assert await tk.Janitor(model).summarize([Piece(said, ("t1",))], [], 200, spent.append)
+
+
+async def test_a_recital_of_what_is_to_be_told_above_all_is_refused_too() -> None:
+    focus = "Tell in two or three sentences how things went with Oda: relationships, promises, conflicts."
+    model = ScriptedModel(["Two or three sentences how things went with Oda: Rook, Lin, Mira, Voss."])
+    with pytest.raises(tk.SummaryFailed, match="told to do"):
+        await tk.Janitor(model).summarize(PIECES, [], 200, lambda _: None, focus=focus)

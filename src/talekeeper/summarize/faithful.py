@@ -260,8 +260,12 @@ _NOTHING = Pattern(r"\W*(?:null|none|undefined|nan|n/?a|true|false|ok|okay|test|
 _REPEATED = Pattern(r"(.)\1{15,}|(.{2,12}?)\2{9,}", re.S)
 
 
-def refuse(summary: str, sources: Sequence[str]) -> str | None:
-    """Why a model's answer cannot stand for its sources, or None if it can."""
+_RUN = 6
+"""So many words in a row are no accident."""
+
+
+def refuse(summary: str, sources: Sequence[str], asked: str = "") -> str | None:
+    """Why a model's answer cannot stand for its sources, or None if it can. `asked`: what the model was told to do."""
     text = summary.strip().replace("’", "'")
     told = "\n".join(sources).replace("’", "'")
     if not text:
@@ -270,6 +274,8 @@ def refuse(summary: str, sources: Sequence[str]) -> str | None:
         return "it is longer than what it was made from"
     if declines(text, told):
         return "the model declines"
+    if recites(text, told, asked):
+        return "it repeats what the model was told to do"
     return unfit(text, told) or _foreign(text, told)
 
 
@@ -282,6 +288,16 @@ def declines(text: str, told: str) -> bool:
     """Whether a model refuses to answer, and not in words of the story."""
     match = _REFUSAL.match(text)
     return match is not None and match[0].strip().lower() not in told.lower()
+
+
+def recites(text: str, told: str, asked: str) -> bool:
+    """Whether a text has a run of words from what was asked, and not from the story: small models say their instructions again."""
+    return not _runs(text).isdisjoint(_runs(asked) - _runs(told))
+
+
+def _runs(text: str) -> set[tuple[str, ...]]:
+    words = re.findall(r"\w+", text.casefold())
+    return {tuple(words[at : at + _RUN]) for at in range(len(words) - _RUN + 1)}
 
 
 def _error(text: str, told: str) -> str | None:

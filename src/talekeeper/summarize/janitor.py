@@ -20,6 +20,7 @@ from talekeeper.summarize import faithful, speech
 from talekeeper.tokens import estimate_tokens
 
 PROMPT = resources.files("talekeeper.summarize").joinpath("janitor.md").read_text("utf-8")
+_WISH = "These must not be missing: {lost}. Write the whole again with them, in the same form and no longer."
 _TELLING = 4
 """Where so many names must survive and none is there, nor anything else that must, the summary is about something else."""
 _CITATION = re.compile(r"\s*\[\s*(\d+(?:\s*[,;–-]\s*\d+)*)\s*\]")
@@ -47,12 +48,13 @@ class Janitor:
 
         `focus`: what to tell above all, as one more instruction."""
         texts = [piece.text for piece in pieces]
+        asked = "\n".join(filter(None, [PROMPT.format(limit=max(20, int(limit * 0.7))), focus]))
         messages: list[Message] = [
-            {"role": "system", "content": "\n".join(filter(None, [PROMPT.format(limit=max(20, int(limit * 0.7))), focus]))},
+            {"role": "system", "content": asked},
             {"role": "user", "content": "\n".join(f"[{number}] {text}" for number, text in enumerate(texts, 1))},
         ]
         answer = await self._ask(messages, spend)
-        summary = _check(answer, texts)
+        summary = _check(answer, texts, asked)
         needed = faithful.must_survive(texts, known, limit=limit)
         lost: Sequence[str] = faithful.missing(summary, needed)
         if lost:
@@ -70,10 +72,10 @@ class Janitor:
         spend: Callable[[Spending], None],
     ) -> tuple[str, Sequence[str]]:  # fmt: skip
         """One more try, told what is missing; the better of the two answers."""
-        wish = f"These must not be missing: {', '.join(lost)}. Write the whole again with them, in the same form and no longer."
+        wish = _WISH.format(lost=", ".join(lost))
         try:
             again = await self._ask([*messages, {"role": "assistant", "content": answer}, {"role": "user", "content": wish}], spend)
-            still = faithful.missing(_check(again, texts), needed)
+            still = faithful.missing(_check(again, texts, f"{messages[0]['content']}\n{_WISH}"), needed)
         except SummaryFailed:
             return answer, lost
         return (again, still) if len(still) < len(lost) else (answer, lost)
@@ -100,9 +102,9 @@ class Janitor:
         return answer
 
 
-def _check(answer: str, texts: Sequence[str]) -> str:
+def _check(answer: str, texts: Sequence[str], asked: str) -> str:
     summary = _CITATION.sub("", answer).strip()
-    reason = faithful.refuse(summary, texts)
+    reason = faithful.refuse(summary, texts, asked)
     if reason is not None:
         raise SummaryFailed(f"the model's summary was refused: {reason}", answered=True)
     return summary
