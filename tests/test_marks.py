@@ -242,6 +242,24 @@ class Words:
         return counts
 
 
+async def test_several_marks_stand_in_the_log_together_or_not_at_all(keeper: tk.Keeper) -> None:
+    story = await tell(keeper)
+    turn = await story.append("dm", "The bell rings.", heard_by=["rogue"])
+    made = await story.mark_many([tk.Mark("one", {"n": 1}, of=(turn,)), tk.Mark("two", {"n": 2}, heard_by=("bard",))])
+    assert [(mark.topic, mark.data["n"], mark.audience) for mark in made] == [
+        ("one", 1, ("dm", "rogue")), ("two", 2, ("bard", "dm")),
+    ]  # fmt: skip
+    head = story.head
+    with pytest.raises(tk.InvalidInput, match="bard did not hear"):
+        await story.mark_many([tk.Mark("three", {}, of=(turn,)), tk.Mark("four", {}, of=(turn,), heard_by=("bard",))])
+    assert (story.head, await story.topics(None)) == (head, ["one", "two"])
+    assert await story.mark_many([]) == []
+    assert await story.mark_many([tk.Mark("five", {}, heard_by=("bard",), drops=(made[1].id,))])
+    assert await story.topics(None) == ["five", "one"]
+    await story.rewind(to=turn)
+    assert await story.topics(None) == []
+
+
 async def long_story(keeper: tk.Keeper, count: int) -> tk.Story:
     story = await tell(keeper)
     drafts = [tk.Draft("dm", f"word{number % 7} and more", heard_by=["rogue"] if number % 5 == 0 else None) for number in range(count)]

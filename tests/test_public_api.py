@@ -88,7 +88,7 @@ PUBLIC = [
 
 STORY = {
     "adopt", "append", "append_many", "at", "branch", "branches", "begin_session", "brief", "context", "counter", "edit", "enter", "fold", "folds",
-    "forget", "fork", "gather", "head", "health", "history", "key", "leave", "mark", "marks", "note", "ordinals", "override", "pin", "pins",
+    "forget", "fork", "gather", "head", "health", "history", "key", "leave", "mark", "mark_many", "marks", "note", "ordinals", "override", "pin", "pins",
     "presence", "recall", "recap", "regenerate", "reveal", "rewind", "seats", "settle", "sources", "stats", "stretch", "swipes", "switch", "topics",
     "turn", "turns", "unpin", "version", "watch",
 }  # fmt: skip

@@ -1287,7 +1287,7 @@ async def test_what_models_cost_is_counted(open_keeper: OpenKeeper) -> None:
 
 
 REASONS = {
-    "failing": "the model is not reachable", "empty": "refused", "garbage": "refused", "too long": "refused", "refusing": "refused",
+    "failing": "the model is not reachable", "empty": "refused", "garbage": "refused", "too long": "refused", "refusing": "refused", "reciting": "refused",
     "not text": "NoneType", "slow": "did not answer",
 }  # fmt: skip
 

@@ -258,21 +258,29 @@ class Story(Telling, Remembering):
     ) -> Marked:  # fmt: skip
         """Notes something in the log about the turns it is `of`. Those who heard all of them may know it, or of these the ones in
         `heard_by`. Of a topic, the `keep` of the highest `rank` last. `drops`: ids of marks that it replaces. A rewind undoes it."""
+        known = tuple(heard_by) if heard_by is not None else None
+        return (await self._mark_all([Mark(topic, data, rank, keep, (), known, tuple(drops))], [of]))[0]
+
+    async def mark_many(self, marks: Sequence[Mark]) -> list[Marked]:
+        """Notes several things in one step: all of them stand in the log, or none does."""
+        checked = rim.marks(marks)
+        return await self._mark_all(checked, [mark.of for mark in checked]) if checked else []
+
+    async def _mark_all(self, marks: Sequence[Mark], of: Sequence[Sequence[TurnRef]]) -> list[Marked]:
         hot = self._hot
         async with hot.lock:
             await hot.refresh()
-            turns = [await self._resolve(turn) for turn in of]
-            known = tuple(heard_by) if heard_by is not None else None
-            mark = rim.mark(Mark(topic, data, rank, keep, tuple(turns), known, tuple(drops)))
-            dropped = await self._dropped(drops)
+            about = [tuple([await self._resolve(turn) for turn in turns]) for turns in of]
+            checked = [rim.mark(dataclasses.replace(mark, of=turns)) for mark, turns in zip(marks, about, strict=True)]
+            dropped = await self._dropped(name for mark in checked for name in mark.drops)
 
             def make() -> Made:
                 channels: dict[int, tuple[str, ...]] = {}
-                return [self._mark_entry(mark, self._sources_of(mark), dropped, channels, 1)], channels
+                rows = enumerate(checked, 1)
+                return [self._mark_entry(mark, self._sources_of(mark), dropped, channels, place) for place, mark in rows], channels
 
-            written = (await self._write(make))[0]
-            entry = (await hot.marks_at([Position(hot.path.branch, written.seq)]))[0]
-            return marked(hot, entry)
+            places = [Position(hot.path.branch, entry.seq) for entry in await self._write(make)]
+            return [marked(hot, entry) for entry in await hot.marks_at(places)]
 
     async def _author(self, kind: str, turn: TurnRef, text: str, expected_version: str | None = None) -> tuple[Turn, Turn]:
         hot = self._hot

@@ -214,6 +214,24 @@ async def test_several_events_in_one_turn_are_each_kept(keeper: tk.Keeper) -> No
     assert kinds == ["world:objective_completed", "world:quest_completed", "world:act_progressed"]
 
 
+async def test_the_same_event_is_remembered_once(keeper: tk.Keeper) -> None:
+    """A crash between making a memory and noting that it was made leaves the caller to say it again."""
+    story = await at_the_tavern(keeper, "rogue")
+    service = MemoryService(story)
+    told = [await story.append("dm", f"Rook brings home the lost bell number {number}.") for number in range(MERGE_AT + 3)]
+    events = [("objective_completed", {"quest_id": "bells", "objective_id": f"bell-{turn.seq}"}, turn) for turn in told]
+    for kind, related, turn in [*events, *events]:
+        await MemoryService(story).on_world_event(kind, related=related, of=turn)
+    entries = await service.entries("rogue", "world")
+    assert sum(entry.visits for entry in entries) == len(events)
+    assert len(entries) < len(events), "some were merged, and are known all the same"
+    again = await service.on_world_event(*events[-1][:1], related=events[-1][1], of=told[-1])
+    assert again == entries[-1]
+    other = await service.on_world_event("quest_completed", related={"quest_id": "bells"}, of=told[-1])
+    assert other is not None
+    assert other.id != entries[-1].id
+
+
 async def test_a_story_without_turns_has_no_world_memory(keeper: tk.Keeper) -> None:
     story = await keeper.story(KEY, seats=SEATS)
     assert await MemoryService(story).on_world_event("quest_completed") is None
@@ -376,7 +394,7 @@ async def test_a_models_text_replaces_the_extractive_one_when_it_arrives(keeper:
     assert "this place" in model.asked[0][0]["content"]
 
 
-@pytest.mark.parametrize("mood", ["failing", "empty", "garbage", "too long", "refusing", "slow"])
+@pytest.mark.parametrize("mood", ["failing", "empty", "garbage", "too long", "refusing", "reciting", "slow"])
 async def test_a_model_that_fails_costs_no_memory(keeper: tk.Keeper, mood: str) -> None:
     story = await at_the_tavern(keeper, "rogue")
     model = MoodyModel(mood)
@@ -387,6 +405,29 @@ async def test_a_model_that_fails_costs_no_memory(keeper: tk.Keeper, mood: str) 
     [entry] = await service.entries("rogue", "location", "tavern")
     assert (entry.made_by, "brass key" in entry.summary) == ("extractive", True)
     assert model.calls == 2, "two attempts, then it is left alone"
+
+
+async def test_turns_are_summarised_for_each_scope_without_being_kept(keeper: tk.Keeper) -> None:
+    story = await at_the_tavern(keeper, "rogue", "elena")
+    turns = [await story.append("rogue", "Elena, I promise to bring your brother home before the first snow.")]
+    plain = MemoryService(story)
+    for summary in (
+        await plain.summarize_location_session("tavern", turns), await plain.summarize_npc_interactions("elena", turns),
+        await plain.summarize_world_update("quest_completed", turns),
+    ):  # fmt: skip
+        assert summary == 'Rook: "Elena, I promise to bring your brother home before the first snow."'
+    model = ScriptedModel(lambda messages: "Rook promised Elena to bring her brother home before the first snow. [1]")
+    modelled = MemoryService(story, summarizer=model)
+    assert (
+        await modelled.summarize_npc_interactions("elena", turns) == "Rook promised Elena to bring her brother home before the first snow."
+    )
+    assert "how things went with Elena Swift" in model.asked[0][0]["content"]
+    failing = MemoryService(story, summarizer=MoodyModel("failing"))
+    assert "first snow" in await failing.summarize_world_update("quest_completed", turns)
+    assert await plain.summarize_location_session("tavern", []) == ""
+    with pytest.raises(tk.UnknownSeat):
+        await plain.summarize_npc_interactions("nobody", turns)
+    assert await plain.entries(None, "location", "tavern") == []
 
 
 async def test_each_scope_has_its_own_question(keeper: tk.Keeper) -> None:

@@ -942,7 +942,7 @@ async def test_a_given_up_summarizer_is_tried_again_after_a_while_and_makes_up_f
         assert {fold.made_by for fold in await story.folds("assistant")} == {"model"}
 
 
-@pytest.mark.parametrize("mood", ["failing", "empty", "garbage", "too long", "refusing", "not text"])
+@pytest.mark.parametrize("mood", ["failing", "empty", "garbage", "too long", "refusing", "reciting", "not text"])
 async def test_a_degraded_memory_keeps_its_summary(open_keeper: OpenKeeper, mood: str) -> None:
     memory = memory_on(await open_keeper(summarizer=MoodyModel(mood), retry=QUICK), config(zone=2, summary=200))
     await memory.add_turn(FACT, "Noted.")

@@ -283,7 +283,7 @@ class Invariants(RuleBasedStateMachine):
 
     # -- the summarizer and the store --------------------------------------------------------------------------------------
 
-    @rule(mood=st.sampled_from(["good", "uncited", "slow", "failing", "empty", "garbage", "too long", "refusing"]))
+    @rule(mood=st.sampled_from(["good", "uncited", "slow", "failing", "empty", "garbage", "too long", "refusing", "reciting"]))
     def change_mood(self, mood: str) -> None:
         self.model.mood = mood
 

@@ -76,6 +76,25 @@ async def test_a_round_is_asked_in_order_and_written_in_one_step(keeper: tk.Keep
     assert await table.round_now() == 2
 
 
+async def test_a_crash_before_memories_are_noted_makes_none_of_them_twice(keeper: tk.Keeper) -> None:
+    brain = Plain()
+    table = await table_of(keeper, brain, "wren")
+    async with Game(table) as game:
+        brain.commands = {"I take the key": GET_KEY, "Let us go": GO}
+        await play(game, "I take the key.")
+        await play(game, "Let us go.")
+    before = await memories(table)
+    assert len(before) > 1
+    await table.story.mark("table:remembered", {"seq": 0}, heard_by=(), keep=1)  # as it stands after a crash: made, and not noted
+    again = await resume(keeper, KEY, lambda scenario: Plain())
+    assert await memories(again) == before
+
+
+async def memories(table: Table) -> list[str]:
+    topics = await table.story.topics(None, prefix="scope:")
+    return [mark.id for topic in topics for mark in await table.story.marks(None, topic)]
+
+
 async def test_what_was_ruled_changes_the_game_and_leaves_a_moment_and_memories(keeper: tk.Keeper) -> None:
     brain = Plain()
     brain.commands = {"key": GET_KEY, "road": GO}

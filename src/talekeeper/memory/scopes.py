@@ -10,15 +10,16 @@ from __future__ import annotations
 
 import asyncio
 import enum
+import json
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from talekeeper import rim
 from talekeeper.errors import InvalidInput, SummaryFailed
 from talekeeper.memory.naming import named_in, names_of
-from talekeeper.model import Marked, Seat, Sentence, Turn
+from talekeeper.model import Mark, Marked, Seat, Sentence, Turn
 from talekeeper.ports import ChatModel, Spending
 from talekeeper.recipe import Note
 from talekeeper.rendering import line
@@ -34,6 +35,8 @@ SUMMARY_TOKENS = 90
 ATTEMPTS = 2
 MERGE_AT = 12
 MERGED = 8
+EVENTS_KNOWN = 32
+"""So many of the events that an entry stands for are known by name, so that none is remembered twice after a crash."""
 SCOPED = "scope:"
 PRUNED = "pruned:"
 
@@ -106,6 +109,23 @@ class _Scope:
         return f"{SCOPED}{self.source}:{self.name}"
 
 
+class _Telling(NamedTuple):
+    """What is to be remembered of a scope by some hearers: sentences, and the turns that they stand for."""
+
+    sentences: Sequence[Sentence]
+    told: Sequence[Turn]
+    audience: tuple[str, ...]
+
+    def as_mark(self, scope: _Scope) -> Mark:
+        cited = {source for sentence in self.sentences for source in sentence.sources}
+        data: dict[str, Any] = {
+            "sentences": _rows(self.sentences), "tags": list(scope.tags), **scope.related,
+            "until": max(turn.seq for turn in self.told), "when": next((turn.when for turn in self.told if turn.when), None), "visits": 1,
+        }  # fmt: skip
+        of = {turn.id: turn for turn in self.told if turn.id in cited}
+        return Mark(scope.topic, data, keep=2 * MERGE_AT, of=tuple(of.values()), heard_by=self.audience)
+
+
 class MemoryService:
     """Makes and shows the scoped memories of a story. Without a summarizer everything is extractive, and nothing leaves the machine.
 
@@ -155,19 +175,25 @@ class MemoryService:
     ) -> MemoryEntry | None:  # fmt: skip
         """A memory of what moved the story on: `of` is the turn in which it did, by default the newest. Who heard that turn may know it.
 
-        Several events in one turn each get a memory of their own. None where the story has no turn yet."""
+        Several events in one turn each get a memory of their own; the same one again gets none. None where the story has no turn yet."""
         rim.name(event_kind, "event_kind")
         newest = await self._story.turns(newest=True, limit=1)
         if not newest:
             return None
         cause = newest[0] if of is None else await self._story.turn(of)
         ids = {name: value for name, value in (related or {}).items() if value is not None}
-        scope = _Scope(MemorySource.WORLD, "", event_kind.replace("_", " "), (f"world:{event_kind}", *(tags or ())), ids)
+        event = json.dumps([cause.id, event_kind, ids], sort_keys=True, default=str)
+        scope = _Scope(
+            MemorySource.WORLD, "", event_kind.replace("_", " "), (f"world:{event_kind}", *(tags or ())), {**ids, "events": [event]}
+        )
+        for mark in await self._story.marks(None, scope.topic):
+            if event in mark.data.get("events", ()):
+                return _entry(mark, await self._sentences(mark))
         since = await self._cursor(scope.topic, cause.audience)
         told = [turn for turn in await self._told(after=since) if set(cause.audience) <= set(turn.audience)]
         sentences = _condense(told) if told else ()
         headline = Sentence(_headline(event_kind, ids), (cause.id,))
-        return await self._write(scope, (headline, *sentences), [cause, *told], cause.audience)
+        return (await self._write(scope, [_Telling((headline, *sentences), [cause, *told], cause.audience)]))[0]
 
     async def _unseen(self, scope: _Scope, location_id: str) -> list[Turn]:
         """The turns at a place that no memory of the scope covers yet."""
@@ -186,23 +212,16 @@ class MemoryService:
         channels: dict[tuple[str, ...], list[Turn]] = {}
         for turn in turns:
             channels.setdefault(turn.audience, []).append(turn)
-        made = []
-        for audience, told in channels.items():
-            made.append(await self._write(scope, _condense(told), told, audience))
-        return made
+        return await self._write(scope, [_Telling(_condense(told), told, audience) for audience, told in channels.items()])
 
-    async def _write(self, scope: _Scope, sentences: Sequence[Sentence], told: Sequence[Turn], audience: tuple[str, ...]) -> MemoryEntry:
-        cited = {source for sentence in sentences for source in sentence.sources}
-        data: dict[str, Any] = {
-            "sentences": [[sentence.text, list(sentence.sources)] for sentence in sentences], "tags": list(scope.tags), **scope.related,
-            "until": max(turn.seq for turn in told), "when": next((turn.when for turn in told if turn.when), None), "visits": 1,
-        }  # fmt: skip
-        of = {turn.id: turn for turn in told if turn.id in cited}
-        mark = await self._story.mark(scope.topic, data, of=list(of.values()), heard_by=audience, keep=2 * MERGE_AT)
-        await self._merge_old(scope.topic, audience)
-        if self._janitor is not None:
-            self._spawn(self._improve(self._janitor, scope, mark, told))
-        return _entry(mark, mark.data["sentences"])
+    async def _write(self, scope: _Scope, tellings: Sequence[_Telling]) -> list[MemoryEntry]:
+        """Puts entries into the log, all in one step: the cursor is theirs, and must not pass over what another was to cover."""
+        marks = await self._story.mark_many([telling.as_mark(scope) for telling in tellings])
+        for mark, telling in zip(marks, tellings, strict=True):
+            await self._merge_old(scope.topic, telling.audience)
+            if self._janitor is not None:
+                self._spawn(self._improve(self._janitor, scope, mark, telling.told))
+        return [_entry(mark, mark.data["sentences"]) for mark in marks]
 
     async def _merge_old(self, topic: str, audience: tuple[str, ...]) -> None:
         """Merges the oldest entries of a scope into one, so that what is kept stays small and the first visit is not lost."""
@@ -214,8 +233,9 @@ class MemoryService:
         kept = extractive.merge([Sentence(text, tuple(sources)) for text, sources in rows], limit=2 * SUMMARY_TOKENS)
         cited = dict.fromkeys(source for sentence in kept for source in sentence.sources)
         data = {
-            **old[-1].data, "sentences": [[sentence.text, list(sentence.sources)] for sentence in kept],
+            **old[-1].data, "sentences": _rows(kept),
             "visits": sum(mark.data["visits"] for mark in old), "when": old[0].data.get("when"),
+            "events": [event for mark in old for event in mark.data.get("events", ())][-EVENTS_KNOWN:],
         }  # fmt: skip
         drops = [mark.id for mark in old]
         await self._story.mark(topic, data, of=list(cited), heard_by=audience, keep=2 * MERGE_AT, drops=drops)
@@ -234,24 +254,34 @@ class MemoryService:
 
     async def _improve(self, janitor: Janitor, scope: _Scope, mark: Marked, told: Sequence[Turn]) -> None:
         """Puts the model's text in the place of the extractive one, if it comes and is faithful; else the memory stays as it is."""
-        pieces = [Piece(line(turn).rstrip("\n"), (turn.id,)) for turn in told]
-        known = [scope.label] if scope.source is MemorySource.NPC else []
-        spent: list[Spending] = []
-        for attempt in range(1, ATTEMPTS + 1):
-            try:
-                focus = FOCUS[scope.source].format(name=scope.label)
-                sentences = await janitor.summarize(pieces, known, SUMMARY_TOKENS, spent.append, focus=focus)
-            except SummaryFailed as failure:
-                log.warning("memory kept extractive", extra={"scope": scope.topic, "attempt": attempt, "reason": str(failure)})
-                continue
-            data = {**mark.data, "sentences": [[sentence.text, list(sentence.sources)] for sentence in sentences], "made_by": "model"}
-            try:
-                # of all that was in the prompt: whoever forgets one of these turns forgets the text
-                await self._story.mark(mark.topic, data, of=[turn.id for turn in told], heard_by=mark.audience, keep=2 * MERGE_AT,
-                                       drops=[mark.id])  # fmt: skip
-            except InvalidInput:
-                log.info("memory was rewound or merged meanwhile", extra={"scope": scope.topic})
+        sentences = await _modelled(janitor, scope, told)
+        if not sentences:
             return
+        data = {**mark.data, "sentences": _rows(sentences), "made_by": "model"}
+        try:
+            # of all that was in the prompt: whoever forgets one of these turns forgets the text
+            await self._story.mark(mark.topic, data, of=[turn.id for turn in told], heard_by=mark.audience, keep=2 * MERGE_AT,
+                                   drops=[mark.id])  # fmt: skip
+        except InvalidInput:
+            log.info("memory was rewound or merged meanwhile", extra={"scope": scope.topic})
+
+    async def summarize_location_session(self, location_id: str, turns: Sequence[Turn]) -> str:
+        """What happened at the place in these turns, in two or three sentences: the model's if it comes and is faithful, else extractive.
+        Nothing is kept; it is for those who heard all of them."""
+        return await self._summarize(_Scope(MemorySource.LOCATION, location_id, self._label(location_id), ()), turns)
+
+    async def summarize_npc_interactions(self, npc_id: str, turns: Sequence[Turn]) -> str:
+        """The same of how things went with an NPC."""
+        known = {seat.id: seat for seat in self._story.seats}
+        return await self._summarize(_Scope(MemorySource.NPC, npc_id, known[rim.known_seat(npc_id, known)].label, ()), turns)
+
+    async def summarize_world_update(self, event_kind: str, turns: Sequence[Turn]) -> str:
+        """The same of what moved the story on."""
+        return await self._summarize(_Scope(MemorySource.WORLD, "", event_kind.replace("_", " "), ()), turns)
+
+    async def _summarize(self, scope: _Scope, turns: Sequence[Turn]) -> str:
+        modelled = await _modelled(self._janitor, scope, turns) if self._janitor is not None and turns else ()
+        return " ".join(sentence.text for sentence in modelled or _condense(turns))
 
     # -- showing -------------------------------------------------------------------------------------------------------------
 
@@ -348,6 +378,24 @@ class MemoryService:
                     await self._story.mark(PRUNED + topic, {"until": until}, heard_by=audience, keep=1, drops=drops)
                     count += len(drops)
         return count
+
+
+async def _modelled(janitor: Janitor, scope: _Scope, told: Sequence[Turn]) -> tuple[Sentence, ...]:
+    """The turns in the words of a model, which is asked again once; nothing where it fails."""
+    pieces = [Piece(line(turn).rstrip("\n"), (turn.id,)) for turn in told]
+    known = [scope.label] if scope.source is MemorySource.NPC else []
+    focus = FOCUS[scope.source].format(name=scope.label)
+    spent: list[Spending] = []
+    for attempt in range(1, ATTEMPTS + 1):
+        try:
+            return await janitor.summarize(pieces, known, SUMMARY_TOKENS, spent.append, focus=focus)
+        except SummaryFailed as failure:
+            log.warning("memory kept extractive", extra={"scope": scope.topic, "attempt": attempt, "reason": str(failure)})
+    return ()
+
+
+def _rows(sentences: Sequence[Sentence]) -> list[list[Any]]:
+    return [[sentence.text, list(sentence.sources)] for sentence in sentences]
 
 
 def _condense(turns: Sequence[Turn]) -> tuple[Sentence, ...]:

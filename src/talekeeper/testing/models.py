@@ -32,7 +32,8 @@ _PIECE = re.compile(r"^\[(\d+)\] (.*)$", re.M)
 
 
 class MoodyModel:
-    """A summarizer whose `mood` can be changed: good, uncited, slow, failing, empty, garbage, too long, refusing, not text.
+    """A summarizer whose `mood` can be changed: good, uncited, slow, failing, empty, garbage, too long, refusing,
+    reciting, not text.
 
     In a good mood it keeps the beginning of each piece, and cites it."""
 
@@ -54,6 +55,7 @@ class MoodyModel:
             "garbage": "zxq " * 7 + "#### ¤¤¤¤",
             "too long": messages[1]["content"] * 3,
             "refusing": "I'm sorry, but I can't help with that.",
+            "reciting": messages[0]["content"][:52],
         }
         if self.mood in answers:
             return answers[self.mood]
