@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -85,32 +86,44 @@ async def play(
       talekeeper play --story heist --web
     """
     need_play()
-    settings = chosen_voices(model, base_url, config)
-    people = [] if auto else names(humans)
+    with Status() as status:
+        status("setting the table …")
+        settings = chosen_voices(model, base_url, config)
+        people = [] if auto else names(humans)
 
-    def begun() -> Setup:
-        return _setup(scenario, names(party), people, 1 if auto and seed is None else seed)
+        def begun() -> Setup:
+            status.clear()
+            return _setup(scenario, names(party), people, 1 if auto and seed is None else seed)
 
-    if web:
-        if rounds is not None:
-            raise click.UsageError("--rounds is for the terminal: in the browser you play as long as you like")
-        from talekeeper.cli.serving import show_table
+        if web:
+            if rounds is not None:
+                raise click.UsageError("--rounds is for the terminal: in the browser you play as long as you like")
+            from talekeeper.cli.serving import show_table
 
-        await show_table(desk, settings, lambda keeper: _seated(desk, keeper, settings, begun), open_page=not no_open)
+            status.clear()
+            await show_table(desk, settings, lambda keeper: _seated(desk, keeper, settings, begun), open_page=not no_open)
+            return None
+        if no_open:
+            raise click.UsageError("--no-open needs --web")
+        import asyncio
+
+        graph = asyncio.create_task(asyncio.to_thread(importlib.import_module, "talekeeper.table.playing"))  # slow: meanwhile people read
+        from talekeeper.cli.terminal import Terminal, greet
+
+        async with desk.keeper(make=True) as keeper:
+            table = await _seated(desk, keeper, settings, begun)
+            status.clear()
+            if not desk.json:
+                greet(table)
+                status("setting the table …")
+            playing = await graph
+            status.clear()
+            async with playing.Game(table, rounds_file(desk)) as game:
+                if desk.json:
+                    return await _quietly(desk, game, rounds or 1)
+                limit = rounds if rounds is not None or not auto else 20
+                await Terminal(game, str(desk.file), pace=0.008 if sys.stdout.isatty() and settings.voice("dm") is None else 0.0).run(limit)
         return None
-    if no_open:
-        raise click.UsageError("--no-open needs --web")
-    from talekeeper.cli.terminal import Terminal
-    from talekeeper.table.playing import Game
-
-    async with desk.keeper(make=True) as keeper:
-        table = await _seated(desk, keeper, settings, begun)
-        async with Game(table, rounds_file(desk)) as game:
-            if desk.json:
-                return await _quietly(desk, game, rounds or 1)
-            limit = rounds if rounds is not None or not auto else 20
-            await Terminal(game, str(desk.file), pace=0.008 if sys.stdout.isatty() and settings.voice("dm") is None else 0.0).run(limit)
-    return None
 
 
 async def _seated(desk: Desk, keeper: Keeper, settings: Config, begun: Callable[[], Setup]) -> Table:

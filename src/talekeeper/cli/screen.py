@@ -174,10 +174,14 @@ class Status:
             sys.stderr.write(f"\r\x1b[2K{dim(one_line(text, columns() - 1)) if use_colour(sys.stderr) else one_line(text, columns() - 1)}")
             sys.stderr.flush()
 
+    def clear(self) -> None:
+        if self._shown:
+            self._shown = False
+            sys.stderr.write("\r\x1b[2K")
+            sys.stderr.flush()
+
     def __enter__(self) -> Status:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        if self._shown:
-            sys.stderr.write("\r\x1b[2K")
-            sys.stderr.flush()
+        self.clear()

@@ -19,6 +19,7 @@ from talekeeper.cli.screen import Status, bold, colour, columns, dim, hang, one_
 
 if TYPE_CHECKING:
     from talekeeper.table.playing import Beat, Game
+    from talekeeper.table.table import Table
 
 HELP = (
     ("/look", "where you are, who is here, what you could do"),
@@ -39,7 +40,7 @@ HELP = (
 )
 
 
-SHOWN_CHOICES = 6
+SHOWN_CHOICES, TRIES = 6, 3
 
 
 class Quit(Exception):
@@ -87,6 +88,15 @@ class Prose:
         self._at = 0
 
 
+def greet(table: Table) -> None:
+    """What one sees first."""
+    scenario = table.scenario
+    click.echo("\n" + bold(rule(safe(scenario.title))))
+    click.echo(dim(hang("", scenario.tagline, 0)) + "\n")
+    if table.setup.humans:
+        click.echo(dim("Say what you do in your own words, or a choice's number. /help shows what else you can do."))
+
+
 class Terminal:
     """Plays a game with the people at this terminal."""
 
@@ -114,7 +124,6 @@ class Terminal:
 
     async def run(self, rounds: int | None = None) -> None:
         """Plays until the story is over, the person leaves, or so many rounds were played."""
-        self._greet()
         played = 0
         try:
             while rounds is None or played < rounds:
@@ -130,28 +139,34 @@ class Terminal:
         except Quit:
             click.echo(dim(f"Until next time. The story is kept in {self._where}."))
 
-    def _greet(self) -> None:
-        scenario = self._table.scenario
-        click.echo("\n" + bold(rule(safe(scenario.title))))
-        click.echo(dim(safe(scenario.tagline)) + "\n")
-        if self._table.setup.humans:
-            click.echo(dim("Say what you do in your own words, or a choice's number. /help shows what else you can do.\n"))
-
     def _take_nudge(self) -> str | None:
         nudge, self._nudge = self._nudge, None
         return nudge
 
     async def _show(self, beats: Any) -> None:
-        with self._status as status:
-            status("the game master thinks …")
-            async for beat in beats:
-                await self._beat(beat)
-        self._end_speech()
+        """Lets a round be seen. Where a model breaks off, the round goes on from the step that failed, a few times."""
+        from talekeeper.errors import ModelFailed
+
+        for attempt in range(TRIES):
+            try:
+                with self._status as status:
+                    status("the game master thinks …")
+                    async for beat in beats:
+                        await self._beat(beat)
+                return
+            except ModelFailed as exc:
+                self._end_speech()
+                click.echo(click.style(one_line(f"{exc}: that was not told. Nothing is lost."), fg="red"), err=True)
+                if attempt + 1 == TRIES:
+                    raise
+                beats = self._game.go_on()
+            finally:
+                self._end_speech()
 
     async def _beat(self, beat: Beat) -> None:
         if beat.kind == "speech" and self._may_see(beat.hearers):
             if self._prose is None:
-                self._status.__exit__(None, None, None)
+                self._status.clear()
                 self._speaker(beat)
                 self._prose = Prose()
             self._prose.write(beat.text)

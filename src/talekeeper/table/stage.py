@@ -21,7 +21,7 @@ _HINT_EVERY = 4
 def set_scene(scenario: Scenario, ask: Ask, state: GameState, prose: Prose) -> str:
     """What the DM says before the others act."""
     stage = _Stage(scenario, ask, state, prose)
-    if not ask.context.text.strip() and ask.round <= 1:
+    if ask.round <= 1:
         return stage.opening()
     return stage.encounter() if state.encounter else stage.round()
 
