@@ -841,6 +841,59 @@ async def test_a_state_does_not_bring_back_what_was_forgotten_or_undone(keeper: 
     assert "Never mind" not in text
 
 
+async def test_forgetting_a_turn_reaches_every_page_of_a_state_store(keeper: tk.Keeper) -> None:
+    memory, store = memory_on(keeper), StateStore()
+    for number in range(300):
+        slip = number in (3, 150, 290)
+        said = "My password is hunter2." if slip else question(number)
+        await memory.add_turn(tk.ConversationTurn(said, "Noted.", {"did": said}), id=f"slip-{number}" if slip else None)
+    await memory.persist(store)
+    before = dict(store.states)
+    assert sum("hunter2" in state for state in before.values()) == 3
+    saves = store.saves
+    for number in (3, 150, 290):
+        await memory.forget(f"slip-{number}")
+    assert "hunter2" not in json.dumps(store.states)
+    assert store.saves - saves == 3 + 2, "the state each time, and of the pages the two that had it"
+    stored = [row for state in map(json.loads, store.states.values()) for row in state["pending"] + state["turns"]]
+    assert sorted(row["user_message"] for row in stored) == sorted(question(number) for number in range(300) if number not in (3, 150, 290))
+    again = elsewhere(zone=300, total=100_000)
+    await again.hydrate(store)
+    assert len((await shown(again))["recent_turns"]) == 297
+    with pytest.raises(tk.UnknownTurn, match="no turn 'slip-4'"):
+        await memory.forget("slip-4")
+
+
+async def test_what_was_forgotten_in_the_log_alone_can_be_forgotten_in_the_store_later(keeper: tk.Keeper) -> None:
+    memory, store = memory_on(keeper), StateStore()
+    await memory.add_turn("My password is hunter2.", "Noted.", id="slip")
+    await talk(memory, 200)
+    await memory.persist(store)
+    story = await memory.story()
+    assert story is not None
+    await story.forget("slip/user")
+    fresh = memory_on(keeper)
+    await fresh.forget("slip", store)
+    assert "hunter2" not in json.dumps(store.states)
+    await tk.DefaultShortTermMemory(config("none")).forget("whatever")
+    with pytest.raises(tk.UnknownTurn):
+        await tk.DefaultShortTermMemory(config()).forget("whatever")
+
+
+async def test_what_was_undone_leaves_the_pages_with_the_next_save(keeper: tk.Keeper) -> None:
+    memory, store = memory_on(keeper), StateStore()
+    await talk(memory, 200)
+    await memory.persist(store)
+    story = await memory.story()
+    assert story is not None
+    await story.rewind(to=2 * 20)
+    await talk(memory, 1, first=500)
+    await memory.persist(store)
+    again = elsewhere(zone=300, total=100_000)
+    await again.hydrate(store)
+    assert numbers((await shown(again))["recent_turns"]) == [*range(20), 500]
+
+
 class SlowStore(StateStore):
     """Loading takes a while, and methods need not be async."""
 

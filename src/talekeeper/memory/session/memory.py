@@ -13,6 +13,7 @@ import logging
 import os
 import uuid
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from functools import partial
 from types import TracebackType
 from typing import Any, NamedTuple
 
@@ -364,19 +365,48 @@ class DefaultShortTermMemory:
         before, _, seen = archive.seen.partition(".")
         news = [pair for pair in await self._told(story, int(seen) if before == branch else 0) if pair.id not in archive.ids]
         news = [pair for pair in news if not pair.event]
+        if before and before != branch:
+            await archive.revise(partial(_now, story), all_pages=False)
         if news:
-            tail = [*await self._still_told(story, archive.tail), *news]
-            summary, _ = await self._view(2 * len(tail), self._summary_limit())
-            await archive.write(tail, await _earlier(story), summary, self.config.budget.full_zone_turns, self._health)
+            await self._write(story, archive, news)
         archive.seen = f"{branch}.{head}"
+
+    async def _write(self, story: Story, archive: states.Archive, news: Sequence[Pair]) -> None:
+        tail = [*await self._still_told(story, archive.tail), *news]
+        summary, _ = await self._view(2 * len(tail), self._summary_limit())
+        await archive.write(tail, await _earlier(story), summary, self.config.budget.full_zone_turns, self._health)
+
+    async def forget(self, turn: str, store: Any = None, key: str | None = None) -> None:
+        """Forgets a turn for good, by its id: here, and in the state store, by default the one that was last used. There is no undo.
+
+        What a store holds is looked through to its first page. Where that fails, call it again."""
+        if self.config.strategy == "none":
+            return
+        story, found = await self._opened(), False
+        for half in (USER, ASSISTANT):
+            try:
+                await story.forget(f"{rim.name(turn, 'turn')}/{half}")
+                found = True
+            except UnknownTurn:
+                continue
+        store = store if store is not None else self._archive.store if self._archive is not None else None
+        if hasattr(store, "load_memory_state") and hasattr(store, "save_memory_state"):
+            async with self._saving:
+                archive = self._archive_in(store, self._own_key(key))
+                await self._take_in(await archive.read())
+                found = found or turn in archive.ids
+                await archive.revise(partial(_now, story), all_pages=True)
+                await self._write(story, archive, [])
+        if not found:
+            raise UnknownTurn(f"this conversation has no turn {turn!r}")
 
     async def _still_told(self, story: Story, pairs: Sequence[Pair]) -> list[Pair]:
         """Of turns that are stored, those that were not undone or forgotten meanwhile, as they read now."""
         recap = await story.recap(ASSISTANT, keep=4 * states.PAGE, budget=0)
         turns = [turn for turn in recap.turns if turn.text]
         mine = {pair.id: pair for pair in message.pairs_of(turns, await self._digests(story, turns))}
-        told = [dataclasses.replace(mine.get(pair.id, pair), time=pair.time) for pair in pairs]
-        return [pair for pair in told if pair.id in mine or await _knows(story, pair)]
+        told = [mine[pair.id] if pair.id in mine else await _now(story, pair) for pair in pairs]
+        return [dataclasses.replace(now, time=pair.time) for now, pair in zip(told, pairs, strict=True) if now is not None]
 
     def _archive_in(self, store: Any, name: str) -> states.Archive:
         if self._archive is None or self._archive.store is not store or self._archive.name != name:
@@ -402,12 +432,18 @@ async def _earlier(story: Story) -> str:
         return ""
 
 
-async def _knows(story: Story, pair: Pair) -> bool:
-    try:
-        await story.turn(f"{pair.id}/{USER if pair.user.strip() else ASSISTANT}")
-    except UnknownTurn:
-        return False
-    return True
+async def _now(story: Story, pair: Pair) -> Pair | None:
+    """A turn that is stored as it reads now; None where it was undone or forgotten."""
+    halves = {USER: "", ASSISTANT: ""}
+    for half in halves:
+        try:
+            halves[half] = (await story.turn(f"{pair.id}/{half}")).text
+        except UnknownTurn:
+            continue
+    if not any(halves.values()):
+        return None
+    digest = pair.digest if halves[ASSISTANT] or not pair.assistant else None
+    return dataclasses.replace(pair, user=halves[USER], assistant=halves[ASSISTANT], digest=digest)
 
 
 def _as_turn(turn: Any, assistant: str | None) -> ConversationTurn:

@@ -1,9 +1,10 @@
 """A conversation in someone else's state store: as JSON states, under its own key and under no other.
 
-The store holds one state per conversation, with the newest turns, and in front of it pages of older turns that are written once and
-never changed. So every turn is in the store, while what is written per turn does not grow with the conversation (I9). The fields are
-those that planners of the PenguiFlow family write (version 1), so that a conversation can move in either direction. A turn's `id` names
-it for ever: whatever is stored is taken in by the ids, and neither an old state nor an empty conversation can displace anything.
+The store holds one state per conversation, with the newest turns, and in front of it pages of older turns that are written once, and
+anew only where one of them was undone or forgotten. So every turn is in the store, while what is written per turn does not grow with
+the conversation (I9). The fields are those that planners of the PenguiFlow family write (version 1), so that a conversation can move in
+either direction. A turn's `id` names it for ever: whatever is stored is taken in by the ids, and neither an old state nor an empty
+conversation can displace anything.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import hashlib
 import inspect
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from talekeeper.errors import InvalidInput, WrongType
@@ -125,6 +126,16 @@ class Archive:
     def _page_name(self, number: int) -> str:
         """No key has more than two colons that are not escaped: a page's name is no conversation's."""
         return f"{self.name}:page:{number}"
+
+    async def revise(self, now: Callable[[Pair], Awaitable[Pair | None]], *, all_pages: bool) -> None:
+        """Writes pages anew on which a turn reads differently now, or is gone: the newest first, until one is as it was, or all of them."""
+        for number in range(self._pages - 1, -1, -1):
+            page = await self._page(number)
+            told = [pair for before in page if (pair := await now(before)) is not None]
+            if told != page:
+                await result(self.store.save_memory_state(self._page_name(number), dump_state("", "", told, 0, HealthState.HEALTHY)))
+            elif not all_pages:
+                break
 
     async def write(self, pairs: Iterable[Pair], earlier: str, summary: str, recent: int, health: HealthState) -> None:
         """Makes these turns the newest in the store; pages that are full by it are written first."""
