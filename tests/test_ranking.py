@@ -72,12 +72,35 @@ async def test_a_turn_between_two_that_answer_is_worth_more_than_one_at_the_edge
     await story.append("dm", "The lantern is lit.")
     between = await story.append("dm", "A bell rings.")
     await story.append("dm", "The lantern goes out.")
-    for _ in range(3):
+    for _ in range(12):
         edge = await story.append("dm", "A dog barks.")
     await pass_time(story)
     found = await brought_back(story, "lantern", budget=170)
     assert between.id in found
     assert edge.id not in found
+
+
+async def test_how_far_it_reaches_is_counted_in_words_and_not_in_turns(story: tk.Story) -> None:
+    for between in (["Well.", "Hm.", "Let me see.", "Yes.", "Now then."], ["He talks of this and of that. " * 40]):
+        await pass_time(story, 20)
+        await story.append("rogue", "Ferryman, where did you hide the lantern?")
+        await story.append_many([tk.Draft("dm", text) for text in between])
+        await story.append("dm", "Under the third oak, by the mill.")
+        await pass_time(story, 20)
+    block = (await story.context("rogue", budget=2000, query="the ferryman's lantern", recipe=tk.QUESTION_RECIPE)).block("recall")
+    assert block is not None
+    assert block.text.count("hide the lantern") == 2
+    assert block.text.count("third oak") == 1
+
+
+async def test_many_weak_ones_in_a_row_are_no_strong_one(story: tk.Story) -> None:
+    await pass_time(story)
+    strong = await story.append("dm", "The silver lantern hangs in the crypt.")
+    await pass_time(story, 20)
+    for _ in range(15):
+        await story.append("dm", "A lantern.")
+    await pass_time(story)
+    assert (await order(story, "the silver lantern of the crypt"))[0] == strong.id
 
 
 async def test_what_is_far_behind_the_best_is_not_brought_back(story: tk.Story) -> None:

@@ -269,7 +269,7 @@ async def test_of_equal_turns_the_newest_comes_first(story: tk.Story) -> None:
     turns = []
     for number in range(5):
         turns.append(await story.append("dm", "The gate is shut."))
-        await story.append_many([tk.Draft("dm", sentence(number * 8 + n)) for n in range(6)])
+        await story.append_many([tk.Draft("dm", sentence(number * 16 + n)) for n in range(15)])  # so that none lends to another
     hits = await story.recall("rogue", "gate shut", limit=3)
     assert [hit.turn.id for hit in hits] == [turn.id for turn in turns[:1:-1]]
 

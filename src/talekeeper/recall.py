@@ -4,7 +4,7 @@ The store finds entries that contain a word. Everything that ranks them is count
 nothing about other turns (I3):
 
 - how rare the words are that turn and query share, and how long the turn is (BM25 over the words that it has, however often);
-- what stands around it: a turn lends a part of its score to its neighbours in the view, for the answer seldom repeats the question;
+- what stands around it: a turn lends a part of its score to those near it in the view, for the answer seldom repeats the question;
 - who speaks: where the query names exactly one of the speakers, others count less;
 - when: a turn told near a time that the query names counts double;
 - the session: where much of a session answers, all of it counts a little more;
@@ -21,6 +21,7 @@ import unicodedata
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from heapq import nlargest
 from typing import NamedTuple
 
@@ -30,12 +31,16 @@ from talekeeper.times import Times, near, times_in
 K1, B = 1.2, 0.5
 CANDIDATES = 200
 MOST_CANDIDATES = 2000
-LENDERS = 48
+LENDERS, MOST_LENT_TO = 48, 480
 PHRASE_BONUS = 1000.0
 
-LENT_AFTER = (0.5, 0.3, 0.2, 0.1)
-LENT_BEFORE = (0.4, 0.2, 0.1)
-"""What a turn lends to those after and before it. Talk goes forward: what follows is more often the answer."""
+LENT_AFTER, LENT_BEFORE = 0.5, 0.4
+"""What a turn lends of its score to the one after and the one before it. Talk goes forward: what follows is more often the answer."""
+HALVED, MOST_AROUND = 64, 12
+"""Further away it is half as much every so many tokens, up to so many turns. In tokens, because a scene of short exchanges is as long as
+one of few speeches."""
+LEAST_LENT, LOANS = 0.05, 3
+"""Less of the best one's score is not worth lending; and how many loans a turn takes from each side."""
 
 OTHER_SPEAKERS = 0.5
 NEAR_IN_TIME = 2.0
@@ -235,21 +240,43 @@ def candidates(words: Sequence[str], postings: Sequence[Sequence[int]], heard: i
     for word, places in rows:
         weight = weights[word]
         known: Iterable[int] = places
-        if len(places) > CANDIDATES <= len(worth) and nlargest(CANDIDATES, worth.values())[-1] > left:
+        if len(places) > CANDIDATES and _last_of_best(worth) > left:
             known = worth.keys() & places
         for place in known:
             worth[place] = worth.get(place, 0.0) + weight
         left -= weight
-    best = nlargest(CANDIDATES, worth, key=lambda place: (worth[place], place))
-    if len(worth) > CANDIDATES and worth[best[-1]] == worth[best[0]]:  # they share every word: only their order can tell them apart
-        best = nlargest(MOST_CANDIDATES, (place for place in worth if worth[place] == worth[best[0]]))
-    return Candidates({place: worth[place] for place in best}, weights)
+    last = _last_of_best(worth)
+    best = sorted([(each, place) for place, each in worth.items() if each >= last], reverse=True)
+    # Where all of them share every word, only their order can tell them apart.
+    most = MOST_CANDIDATES if len(best) > CANDIDATES and last == best[0][0] else CANDIDATES
+    return Candidates({place: each for each, place in best[:most]}, weights)
+
+
+def _last_of_best(worth: Mapping[int, float]) -> float:
+    """What the last of the best candidates is worth; 0 while there is room for more."""
+    return sorted(worth.values(), reverse=True)[CANDIDATES - 1] if len(worth) >= CANDIDATES else 0.0
 
 
 def worth_of(told: Told, weights: Mapping[str, float]) -> float:
     """What the words that the turn shares with the query are worth, read off its text."""
     there = set(index_terms(told.text, told.voice))
     return _total(weight for word, weight in weights.items() if word in there)
+
+
+def lending(found: Candidates, average: float) -> dict[int, int]:
+    """Who lends, and to how many turns on each side where turns are that long. The better reach further, and in all it is a bounded number
+    of turns that must be read for them (I9)."""
+    best = max(found.worth.values(), default=0.0)
+    lenders: dict[int, int] = {}
+    left = MOST_LENT_TO
+    for number, worth in found.worth.items():
+        reach = HALVED * math.log2(LENT_AFTER * worth / (LEAST_LENT * best))
+        wide = min(MOST_AROUND, 1 + int(reach / max(1.0, average)))
+        left -= 2 * wide
+        if reach <= 0 or left < 0 or len(lenders) == LENDERS:
+            break
+        lenders[number] = wide
+    return lenders
 
 
 # -- ranking -----------------------------------------------------------------------------------------------------------
@@ -297,13 +324,24 @@ def _by_length(turn: Told, average: float) -> float:
 
 
 def _lend(own: Mapping[int, float], view: View) -> dict[int, float]:
-    scores = dict(own)
-    for numbers, shares in ((view.after, LENT_AFTER), (view.before, LENT_BEFORE)):
+    """Scores with what is lent. From each side a turn takes what the best few lend it: many weak ones in a row are no strong one."""
+    scores, turns = dict(own), view.turns
+    for numbers, share in ((view.after, LENT_AFTER), (view.before, LENT_BEFORE)):
+        offers: dict[int, list[float]] = defaultdict(list)
         for lender, around in numbers.items():
-            if lender in own:
-                for number, share in zip(around, shares, strict=False):
-                    scores[number] = scores.get(number, 0.0) + share * own[lender]
+            lent = share * own.get(lender, 0.0)
+            for number in around:
+                offers[number].append(lent)
+                lent *= _fading(turns[number].tokens)
+        for number, each in offers.items():
+            scores[number] = scores.get(number, 0.0) + sum(each if len(each) <= LOANS else nlargest(LOANS, each))
     return scores
+
+
+@cache
+def _fading(tokens: int) -> float:
+    """What is left of a loan behind a turn of that length."""
+    return float(0.5 ** (tokens / HALVED))
 
 
 def _weigh_speakers(scores: dict[int, float], query: Query, view: View) -> None:
@@ -324,8 +362,9 @@ def _weigh_times(scores: dict[int, float], query: Query, view: View) -> None:
 
 
 def _weigh_tellings(scores: dict[int, float], query: Query, view: View) -> None:
-    numbers = nlargest(WEIGHED, scores, key=lambda number: (scores[number], number))
-    for number, telling in zip(numbers, tellings([view.turns[number] for number in numbers]), strict=True):
+    best = [number for _, number in nlargest(WEIGHED, zip(scores.values(), scores, strict=True))]
+    before = [view.turns[close[0]] if (close := view.before.get(number)) else None for number in best]
+    for number, telling in zip(best, tellings([view.turns[number] for number in best], before), strict=True):
         scores[number] *= 1 + TELLING_SHARE * telling
 
 

@@ -6,13 +6,13 @@ reading goes on until the neighbours *in the seat's view* are found, for what a 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from talekeeper import recall
 from talekeeper.hot import Hot
 from talekeeper.model import AUTHOR_KINDS, Turn
 from talekeeper.ports import Entry, Position
-from talekeeper.recall import LENDERS, LENT_AFTER, LENT_BEFORE, SESSION_MARK, Candidates, Query, Told, View
+from talekeeper.recall import SESSION_MARK, Candidates, Query, Told, View
 from talekeeper.state import SCENE_KINDS
 
 
@@ -30,14 +30,14 @@ async def recollect(
     if not found.worth:
         return []
     reader = _Reader(hot, seat)
-    lenders = list(found.worth)[:LENDERS]
-    around = range(-len(LENT_BEFORE), len(LENT_AFTER) + 1)
-    await reader.look({number + step for number in lenders for step in around} | found.worth.keys())
+    average = heard.tokens / max(1, heard.turns)
+    lenders = recall.lending(found, average)
+    near = {at for number, wide in lenders.items() for at in range(number - wide, number + wide + 1)}
+    await reader.look(near | found.worth.keys())
     found = await _as_it_reads(reader, found)
-    lenders = [number for number in lenders if number in found.worth]
-    after = await reader.around(lenders, 1, len(LENT_AFTER))
-    before = await reader.around(lenders, -1, len(LENT_BEFORE))
-    view = View(reader.heard, after, before, sorted(sessions), heard.tokens / max(1, heard.turns))
+    lenders = {number: wide for number, wide in lenders.items() if number in found.worth}
+    after, before = await reader.around(lenders, 1), await reader.around(lenders, -1)
+    view = View(reader.heard, after, before, sorted(sessions), average)
     best: list[tuple[Turn, float]] = []
     for seq, score, shares_a_word in recall.rank(query, found, view, 0.0 if own else recall.AROUND):
         if (limit is not None and len(best) >= limit) or (tokens is not None and tokens < 0):
@@ -80,11 +80,11 @@ class _Reader:
 
     async def look(self, numbers: Iterable[int]) -> None:
         """Reads the turns of these numbers, as far as the seat heard them."""
-        hot, absent = self._hot, list[Position]()
+        hot, path, absent = self._hot, self._hot.path, list[Position]()
         new = set(numbers) - self._seen
         self._seen |= new
         for number in new:
-            place = hot.path.position(number)
+            place = Position(path.branch, number) if path.base < number <= path.head else path.position(number)
             line = hot.line_or_none(place) if place is not None else None
             if line is not None:
                 if line.turn.text and self._seat in line.turn.audience:
@@ -121,25 +121,27 @@ class _Reader:
         """A turn that was read, as a noun."""
         return self._turns[number] if number in self._turns else self._hot.turn(self._entries[number])
 
-    async def around(self, numbers: Sequence[int], step: int, wanted: int) -> dict[int, list[int]]:
-        """For each turn the next few that the seat heard told, in one direction; someone coming or going is no answer."""
+    async def around(self, numbers: Mapping[int, int], step: int) -> dict[int, list[int]]:
+        """For each turn as many as it says of the next that the seat heard told, in one direction; comings and goings are no answer."""
         head, seen, heard = self._hot.path.head, self._seen, self.heard
-        reach = wanted
+        found: dict[int, list[int]] = {}
+        more = 1
         while True:
-            found: dict[int, list[int]] = {}
             missing: list[int] = []
-            for number in numbers:
+            for number, wanted in numbers.items():
+                if len(found.get(number, ())) == wanted:
+                    continue
                 at, near = number + step, list[int]()
                 while len(near) < wanted and at in seen:
                     if at in heard and heard[at].kind not in SCENE_KINDS:
                         near.append(at)
                     at += step
                 if len(near) < wanted and 1 <= at <= head:
-                    missing += range(at, at + step * reach, step)
+                    missing += range(at, at + step * wanted * more, step)
                 found[number] = near
             if not missing:
                 return found
-            reach *= 4
+            more *= 4
             await self.look(missing)
 
 

@@ -7,7 +7,8 @@ before it in the same run are looked at: the same turns are as telling for every
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from operator import add
 from typing import Protocol
 
 from talekeeper.summarize.words import (
@@ -45,24 +46,30 @@ class Said(Protocol):
     def text(self) -> str: ...
 
 
-def tellings(turns: Sequence[Said]) -> list[float]:
-    """How telling each turn is, from 0 to 1."""
-    return [min(1.0, max(0.0, worth / _FULL)) for worth in worths(turns)]
+def tellings(turns: Sequence[Said], before: Iterable[Said | None]) -> list[float]:
+    """How telling each turn is, from 0 to 1, in the light of the one before it as far as that is known."""
+    return [min(1.0, max(0.0, worth / _FULL)) for worth in map(add, _alone(turns), map(_answering, turns, before))]
 
 
 def worths(turns: Sequence[Said]) -> list[float]:
     """What each turn of a run is worth, one by one and in the light of the one before it."""
+    return list(map(add, _alone(turns), map(_answering, turns, [None, *turns])))
+
+
+def _alone(turns: Sequence[Said]) -> list[float]:
     if not turns:
         return []
     speakers = {norm for voice in {turn.voice for turn in turns} for piece in voice.split() if (norm := normalise(piece))}
-    found: list[float] = []
-    asked_by = ""
-    for turn, lang in zip(turns, languages([turn.text for turn in turns]), strict=True):
-        asks = turn.text.rstrip().endswith(_QUESTION)
-        worth = _worth(turn.text, lang, speakers) - (_ASKS if asks else 0.0)
-        found.append(worth + (_ANSWER if asked_by and asked_by != turn.voice and not asks else 0.0))
-        asked_by = turn.voice if asks else ""
-    return found
+    langs = languages([turn.text for turn in turns])
+    return [_worth(turn.text, lang, speakers) - (_ASKS if _asks(turn) else 0.0) for turn, lang in zip(turns, langs, strict=True)]
+
+
+def _answering(turn: Said, before: Said | None) -> float:
+    return _ANSWER if before is not None and _asks(before) and before.voice != turn.voice and not _asks(turn) else 0.0
+
+
+def _asks(turn: Said) -> bool:
+    return turn.text.rstrip().endswith(_QUESTION)
 
 
 class _Counts(dict[int, int]):

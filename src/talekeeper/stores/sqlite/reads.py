@@ -27,7 +27,7 @@ from talekeeper.stores.sqlite.rows import (
     MAX_STORY,
     decode,
     encode,
-    entry_of,
+    entries_of,
     fold_of,
     postings,
     span,
@@ -109,13 +109,15 @@ def _entries(db: sqlite3.Connection, request: Read) -> list[Entry]:
     entries: list[Entry] = []
     for each in request.spans:
         first, last = span(story, each.branch, each.first, each.last)
-        entries += map(entry_of, db.execute(SQL["span"], {"first": first, "last": last}))
-    places = [first for position in request.positions for first, last in [span(story, *position, position.seq)] if first <= last]
+        entries += entries_of(db.execute(SQL["span"], {"first": first, "last": last}))
+    starts = {branch: span(story, branch) for branch in {position.branch for position in request.positions}}
+    places = [place for branch, seq in request.positions for start, end in (starts[branch],) if start <= (place := start + seq) <= end]
     for wanted, statement in ((request.ids, "positions_of_ids"), (request.targeting, "positions_targeting")):
         if wanted:
             places += [place for (place,) in db.execute(SQL[statement], {"story": story, "wanted": encode(wanted)})]
     if places:
-        found = {row[0]: entry_of(row) for row in db.execute(SQL["positions"], {"places": encode(places)})}
+        rows = db.execute(SQL["positions"], {"places": encode(places)}).fetchall()
+        found = dict(zip([row[0] for row in rows], entries_of(rows), strict=True))
         entries += [found[place] for place in places if place in found]
     return entries
 

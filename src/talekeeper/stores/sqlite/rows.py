@@ -61,10 +61,16 @@ def entry_row(pos: int, entry: Entry) -> Row:
     return (pos, *entry[2:12], encode(extra)) if extra else (pos, *entry[2:12], None)
 
 
-def entry_of(row: Row) -> Entry:
-    pos, extra = row[0], row[11]
-    place = (pos >> SEQ_BITS & MAX_BRANCH, pos & MAX_SEQ)
-    return _new_entry(place + row[1:] if extra is None else (*place, *row[1:11], decode(extra)))
+def entries_of(rows: Iterable[Row]) -> list[Entry]:
+    """Entries from their rows. What they have beside their text is often the same for many: it is parsed once, and shared."""
+    parsed: dict[str | None, Any] = {None: None}
+    entries: list[Entry] = []
+    for row in rows:
+        pos, extra = row[0], row[11]
+        if extra not in parsed:
+            parsed[extra] = decode(extra)
+        entries.append(_new_entry((pos >> SEQ_BITS & MAX_BRANCH, pos & MAX_SEQ, *row[1:11], parsed[extra])))
+    return entries
 
 
 def branch_row(story: int, branch: Branch) -> Row:
