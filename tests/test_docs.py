@@ -28,6 +28,7 @@ import pytest
 from click.testing import CliRunner
 
 import talekeeper as tk
+from talekeeper import memory
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -229,10 +230,14 @@ def actual_call(call: Any) -> dict[str, tuple[bool, Any]]:
     found = {}
     for one in inspect.signature(call).parameters.values():
         if one.name != "self":
-            plain = one.default is None or isinstance(one.default, str | int | float | tuple)
+            plain = is_plain(one.default)
             default = None if one.default is one.empty else repr(one.default) if plain else ...
             found[one.name] = (one.kind is one.KEYWORD_ONLY, default)
     return found
+
+
+def is_plain(value: Any) -> bool:
+    return value is None or isinstance(value, str | int | float) or (isinstance(value, tuple) and all(map(is_plain, value)))
 
 
 def assert_spelled(name: str, call: Any) -> None:
@@ -288,6 +293,32 @@ def test_the_reference_names_every_field_of_a_noun(name: str) -> None:
     fields = noun._fields if hasattr(noun, "_fields") else [field.name for field in dataclasses.fields(noun)]
     for field in fields:
         assert re.search(rf"\b{field}\b", "".join(re.findall(r"`[^`]*`", ENTRIES[name]))), f"{name}.{field}"
+
+
+@pytest.mark.parametrize("name", memory.__all__)
+def test_the_reference_has_every_memory_of_a_story_as_it_is_called(name: str) -> None:
+    assert name in ENTRIES
+    value = getattr(memory, name)
+    if inspect.isfunction(value) or (inspect.isclass(value) and documented_call(ENTRIES[name]) is not None):
+        assert_spelled(name, value)
+    for field in dataclasses.fields(value) if dataclasses.is_dataclass(value) else ():
+        assert re.search(rf"\b{field.name}\b", "".join(re.findall(r"`[^`]*`", ENTRIES[name]))), f"{name}.{field.name}"
+
+
+FACES_OF_MEMORY = [
+    (kind, name, member)
+    for kind in (memory.MemoryManager, memory.MemoryService, tk.DefaultShortTermMemory)
+    for name, member in vars(kind).items()
+    if inspect.isfunction(member) and not name.startswith("_") and name != "let_go"
+]
+
+
+@pytest.mark.parametrize(("kind", "name", "member"), FACES_OF_MEMORY, ids=[f"{kind.__name__}.{name}" for kind, name, _ in FACES_OF_MEMORY])
+def test_the_reference_spells_every_method_of_a_memory(kind: type, name: str, member: Any) -> None:
+    call = re.search(rf"`{name}(\([^`]*\))`", ENTRIES[kind.__name__])
+    assert call is not None, f"{kind.__name__}.{name} is not in the reference"
+    ENTRIES[f"{kind.__name__}.{name}"] = f"- **`{name}{call[1]}`**"
+    assert_spelled(f"{kind.__name__}.{name}", member)
 
 
 def test_the_reference_names_every_state_of_health() -> None:

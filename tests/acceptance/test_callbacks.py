@@ -56,6 +56,15 @@ async def test_people_places_things_promises_and_threats_are_found(keeper: tk.Ke
     assert {kind for kind, _ in kinds} == {"person", "place", "item", "promise", "threat"}
 
 
+async def test_a_promise_to_find_someones_brother_is_no_threat(keeper: tk.Keeper) -> None:
+    story = await begin(keeper)
+    await story.append("rogue", "I promise you, Mira: I will find your brother Tobin.")
+    await story.append("dm", "The smuggler hisses at Rook: I will find you, locksmith.", voice="Sorrel")
+    ends = {end.kind: end.text for end in await find_callbacks(story, "bard", limit=9)}
+    assert "brother" in ends["promise"]
+    assert "locksmith" in ends["threat"]
+
+
 async def test_when_it_first_and_last_came_up_and_how_often(keeper: tk.Keeper) -> None:
     story = await begin(keeper)
     first = await story.append("dm", "Captain Voss pays 40 gold for the map, and Captain Voss smiles.")
@@ -186,6 +195,19 @@ async def test_the_game_may_add_and_resolve(keeper: tk.Keeper) -> None:
     assert (await found(story, resolved=True))["the humming wall"].status == "resolved"
     with pytest.raises(ValueError, match="kind"):
         await callbacks.add(story, "x", "mood", of=1)  # type: ignore[arg-type]
+
+
+async def test_whose_story_is_over_threatens_nobody(keeper: tk.Keeper) -> None:
+    story = await begin(keeper)
+    await story.append("dm", "Captain Sorrel threatens to hang Lark if she sees her on the pier again.")
+    await story.append("dm", "Marta Reed threatens to poison the well of Harrow.")
+    irons = await story.append("dm", "The watch leads her away in irons.")
+    assert {"threat"} == {
+        end.kind for end in await find_callbacks(story, "bard", limit=9) if "threatens" in end.text and end.kind == "threat"
+    }
+    await callbacks.resolve(story, "Captain Sorrel", of=irons)
+    threats = [end.text for end in await find_callbacks(story, "bard", limit=9) if end.kind == "threat"]
+    assert threats == ["Marta Reed threatens to poison the well of Harrow."]
 
 
 async def test_a_promise_can_be_resolved_by_its_name(keeper: tk.Keeper) -> None:

@@ -204,6 +204,18 @@ async def test_every_kind_of_world_event_makes_a_memory(keeper: tk.Keeper, kind:
     assert "Crow Hill" in entry.summary
 
 
+async def test_a_world_memory_tells_of_the_turn_that_was_the_reason_for_it(keeper: tk.Keeper) -> None:
+    story = await at_the_tavern(keeper, "rogue")
+    for number in range(6):
+        await story.append("dm", f"Captain Voss swears to pay Rook {number + 20} gold crowns for the silver bell of tower {number}.")
+    lit = await story.append("dm", "The lamp catches, and the whole coast is there again.")
+    entry = await MemoryService(story).on_world_event("objective_completed", related={"objective_id": "light-the-lamp"}, of=lit)
+    assert entry is not None
+    assert entry.summary.startswith("Objective completed: light the lamp. ")
+    assert entry.summary.endswith("The lamp catches, and the whole coast is there again.")
+    assert "Captain Voss swears" in entry.summary
+
+
 async def test_several_events_in_one_turn_are_each_kept(keeper: tk.Keeper) -> None:
     story = await at_the_tavern(keeper)
     service = MemoryService(story)

@@ -23,14 +23,17 @@ if TYPE_CHECKING:
     from talekeeper.memory.callbacks import Callback, find_callbacks
     from talekeeper.memory.facts import CharacterFacts, Fact, character_facts, format_character_facts
     from talekeeper.memory.moments import (
+        MAX_ADVENTURE_MOMENTS,
         AdventureMoment,
         KeeperResponse,
         add_adventure_moment,
         adventure_moments,
+        build_context,
         build_moment_from_keeper,
         epilogue_material,
         format_moments_for_context,
         moment_mark,
+        pin_moment,
         resolve_action_with_moments,
     )
     from talekeeper.memory.parts import CONTRIBUTORS, Contributor, remember
@@ -41,8 +44,8 @@ _HOMES = {
     "agents": "AgentMemory AgentReport MAX_COMPRESSION_PASSES MemoryManager RETAIN_AFTER_COMPRESSION context_manager",
     "callbacks": "Callback find_callbacks",
     "facts": "CharacterFacts Fact character_facts format_character_facts",
-    "moments": "AdventureMoment KeeperResponse add_adventure_moment adventure_moments build_moment_from_keeper epilogue_material "
-    "format_moments_for_context moment_mark resolve_action_with_moments",
+    "moments": "AdventureMoment KeeperResponse MAX_ADVENTURE_MOMENTS add_adventure_moment adventure_moments build_context "
+    "build_moment_from_keeper epilogue_material format_moments_for_context moment_mark pin_moment resolve_action_with_moments",
     "parts": "CONTRIBUTORS Contributor remember",
     "scopes": "MemoryEntry MemoryService MemorySource PrunePolicy",
     "sessions": "Session SessionSummary list_sessions recap session_summary",
@@ -51,6 +54,7 @@ _HOME = {name: module for module, names in _HOMES.items() for name in names.spli
 
 __all__ = [
     "CONTRIBUTORS",
+    "MAX_ADVENTURE_MOMENTS",
     "MAX_COMPRESSION_PASSES",
     "RETAIN_AFTER_COMPRESSION",
     "AdventureMoment",
@@ -70,6 +74,7 @@ __all__ = [
     "SessionSummary",
     "add_adventure_moment",
     "adventure_moments",
+    "build_context",
     "build_moment_from_keeper",
     "character_facts",
     "context_manager",
@@ -79,6 +84,7 @@ __all__ = [
     "format_moments_for_context",
     "list_sessions",
     "moment_mark",
+    "pin_moment",
     "recap",
     "remember",
     "resolve_action_with_moments",

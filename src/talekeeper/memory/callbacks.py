@@ -85,7 +85,7 @@ async def find_callbacks(story: Remembering, seat: str, *, limit: int = 5, resol
     seats = await met_seats(story, seat)
     rows = _united([Thread(*row) for row in value["threads"]], {one.id: one for one in seats}, cast_of(seats))
     over = [(mark.seq, key_of(mark.data["name"])) for mark in await story.marks(seat, RESOLVED)]
-    rows = [row._replace(end=row.last) if any(seq >= row.seq and key == key_of(row.name) for seq, key in over) else row for row in rows]
+    rows = [row._replace(end=row.last) if any(seq >= row.seq and key in row.by_names for seq, key in over) else row for row in rows]
     rows = [row for row in rows if resolved or not row.is_over]
     if len(rows) > limit:  # those alone that may be among the best, however long ago they came up
         least = sorted((_SILENCE * row.worth for row in rows), reverse=True)[max(0, limit - 1)]
@@ -194,6 +194,11 @@ class Thread(NamedTuple):
         return (self.key if self.is_met else self.who).partition(" ")[0]
 
     @property
+    def by_names(self) -> tuple[str, ...]:
+        """By what it may be said that it is over: its name, and of a threat whose it is."""
+        return (key_of(self.name), self.who) if self.kind == "threat" else (key_of(self.name),)
+
+    @property
     def is_given(self) -> bool:
         """Whether the game said that it is one."""
         return _GIVEN in self.votes.values()
@@ -223,7 +228,7 @@ def _added(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
 class ThreadsRead:
     """Reads loose ends off turns. A `Gathering`."""
 
-    name = "threads.1"
+    name = "threads.2"
 
     def read(self, turns: Sequence[Turn]) -> Value:
         """What some turns open and close."""

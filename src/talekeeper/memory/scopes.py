@@ -31,7 +31,8 @@ log = logging.getLogger("talekeeper")
 
 MAX_ENTRIES = 3
 """How many of a scope's entries are shown one by one, the newest; what is older is shown as one."""
-SUMMARY_TOKENS = 90
+SUMMARY_TOKENS, CAUSE_TOKENS = 90, 40
+"""What a memory may take, and of a world memory the turn that was the reason for it."""
 ATTEMPTS = 2
 MERGE_AT = 12
 MERGED = 8
@@ -191,9 +192,10 @@ class MemoryService:
                 return _entry(mark, await self._sentences(mark))
         since = await self._cursor(scope.topic, cause.audience)
         told = [turn for turn in await self._told(after=since) if set(cause.audience) <= set(turn.audience)]
-        sentences = _condense(told) if told else ()
+        before = [turn for turn in told if turn.id != cause.id]
         headline = Sentence(_headline(event_kind, ids), (cause.id,))
-        return (await self._write(scope, [_Telling((headline, *sentences), [cause, *told], cause.audience)]))[0]
+        sentences = (headline, *_condense(before, SUMMARY_TOKENS - CAUSE_TOKENS), *_condense([cause], CAUSE_TOKENS))
+        return (await self._write(scope, [_Telling(sentences, [cause, *told], cause.audience)]))[0]
 
     async def _unseen(self, scope: _Scope, location_id: str) -> list[Turn]:
         """The turns at a place that no memory of the scope covers yet."""
@@ -398,10 +400,10 @@ def _rows(sentences: Sequence[Sentence]) -> list[list[Any]]:
     return [[sentence.text, list(sentence.sources)] for sentence in sentences]
 
 
-def _condense(turns: Sequence[Turn]) -> tuple[Sentence, ...]:
+def _condense(turns: Sequence[Turn], limit: int = SUMMARY_TOKENS) -> tuple[Sentence, ...]:
     """Turns in two or three sentences. Where none is worth keeping, the last one stands for them: what was seen counts as summarised."""
     told = [turn for turn in turns if turn.text]
-    found = extractive.condense(told, limit=SUMMARY_TOKENS)
+    found = extractive.condense(told, limit=limit)
     return found or tuple(Sentence(line(turn).strip()[:200], (turn.id,)) for turn in told[-1:])
 
 

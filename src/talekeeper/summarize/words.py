@@ -148,7 +148,7 @@ def holds(text: str, words: Sequence[Word], group: str, lang: str) -> bool:
     whole, _, phrases = _group(group, lang)
     if is_cjk(lang):
         return any(word in text for word in whole)
-    return any(belongs(word.norm, group, lang) for word in words) or any(phrase in text.lower() for phrase in phrases)
+    return any(belongs(word.norm, group, lang) for word in words) or any(has_phrase(text.lower(), phrase) for phrase in phrases)
 
 
 def _groups_of(word: str, lang: str) -> int:
