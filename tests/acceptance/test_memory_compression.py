@@ -225,6 +225,19 @@ async def test_the_summary_itself_can_be_told_in_half_the_tokens(keeper: tk.Keep
     assert "Captain Voss" in short
 
 
+async def test_a_summary_that_cannot_be_shorter_says_so_and_stays(keeper: tk.Keeper, caplog: pytest.LogCaptureFixture) -> None:
+    story, manager = await begin(keeper, DM, tk.Seat("rogue", token_limit=2000))
+    await tell(story, 80)
+    await manager.compress_buffer("rogue")
+    with caplog.at_level(logging.WARNING, "talekeeper"):
+        for _ in range(12):
+            before = await manager.get_long_term_summary("rogue")
+            if not await manager.compress_long_term_summary("rogue"):
+                break
+    assert await manager.get_long_term_summary("rogue") == before != ""
+    assert [record.message for record in caplog.records] == ["summary not compressed"]
+
+
 async def test_there_are_two_passes_at_most(keeper: tk.Keeper) -> None:
     assert MAX_COMPRESSION_PASSES == 2
     story, _ = await begin(keeper, DM, tk.Seat("rogue", token_limit=60))
