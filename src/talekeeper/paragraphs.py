@@ -28,7 +28,7 @@ LARGE = 1000
 PLACED = 0.85
 """How much of a large room is tried first for a digest in which places are named, since they will take the rest."""
 OWN, OF_WEIGHT = 3.0, 6.0
-"""What it adds to a sentence of some weight that it was spoken by the one who remembers: my promises, my debts."""
+"""What it adds to a sentence of some weight, in a room that is not large, that the one who remembers spoke it: my promises, my debts."""
 QUIET = 1.0
 """What a sentence must be worth at the least for a fold to take a line of its own."""
 
@@ -68,7 +68,7 @@ class Sources:
     modelled: Callable[[], int] = lambda: 1 << 60
     """A model's text is shown for folds closed no later than this entry: others may have had one made (I3). Asked if there is one."""
     own: str = ""
-    """Who remembers, by name: what they said themselves comes first where not everything fits."""
+    """Who remembers, by name: what they said themselves comes first where little fits."""
 
     def turns_of(self, refs: Sequence[Ref]) -> list[Turn]:
         return [one.turn for one in self.lines_of(refs)]
@@ -288,11 +288,12 @@ def _under(item: Item, quiet: Item) -> Item:
 def _digest(nodes: Sequence[Node], room: int, sources: Sources) -> Item | None:
     """All that the folds tell, in one paragraph; None where not even a word fits. Made once, as long as the same is to be told."""
     items, made = [fold_item(node, sources) for node in nodes], sources.digests
-    key: tuple[str | int, ...] = (sources.own, room, *map(id, items))
+    own = sources.own if room < LARGE else ""
+    key: tuple[str | int, ...] = (own, room, *map(id, items))
     if key not in made:
         if len(made) >= DIGESTS_IN_MEMORY:
             del made[next(iter(made))]
-        made[key] = items, _make_digest(nodes, items, room, sources)
+        made[key] = items, _make_digest(nodes, items, room, own, sources)
     return made[key][1]
 
 
@@ -306,8 +307,8 @@ def _own_first(sentences: Sequence[Sentence], own: str) -> list[Sentence]:
     ]
 
 
-def _make_digest(nodes: Sequence[Node], items: Sequence[Item], room: int, sources: Sources) -> Item | None:
-    sentences = _own_first(in_order((node, sources.sentences(node)) for node in nodes), sources.own)
+def _make_digest(nodes: Sequence[Node], items: Sequence[Item], room: int, own: str, sources: Sources) -> Item | None:
+    sentences = _own_first(in_order((node, sources.sentences(node)) for node in nodes), own)
     known = tuple(dict.fromkeys(name for node in nodes for name in node.known))
     limit = int(room * PLACED) if room >= LARGE and any(sentence.place for sentence in sentences) else room - 2
     text, tokens = "", room + 1
