@@ -91,6 +91,7 @@ class Matrix:
             f"{story}/topics": ["", "?prefix=mo", f"?at={early}"],
             f"{story}/marks": ["?topic=moment", "?topic=nothing", "?topic=secret", f"?topic=moment&at={late}"],
             f"{story}/branches": [""],
+            f"{story}/timeline": ["", "?points=2", "?points=7", "?points=1000", "?seat=bard", "?branch=main~1"],
             f"{story}/events": ["?after=0", "", f"?after={late}", f"?after={secret}", "?after=nothing", "?seat=bard"],
             f"{story}/health": [""],
             f"{story}/stats": ["", "?seat=rogue", "?seat=bard"],

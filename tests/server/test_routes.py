@@ -432,6 +432,23 @@ async def test_a_story_goes_back_forks_and_goes_over_to_another_line(table: Tabl
     assert await texts(table.owner) == []
 
 
+async def test_a_timeline_goes_from_the_first_turn_to_the_newest_and_shows_what_stands_out(table: Table) -> None:
+    told = await fill(table, 30)
+    await table.owner.tell("For one ear.", kind="whisper", heard_by=["bard"])
+    await table.owner.do("POST", f"{STORY}/sessions", {"title": "Two"})
+    await fill(table, 30)
+    whole = await table.owner.get(f"{STORY}/timeline")
+    assert (whole["turns"], [point["number"] for point in whole["points"]]) == (62, list(range(1, 63)))
+    thin = (await table.owner.get(f"{STORY}/timeline", points=12))["points"]
+    assert (len(thin), thin[-1]["number"]) == (12, 62)
+    assert [point["kind"] for point in thin].count("session") == 1
+    assert [point["number"] for point in thin] == sorted(point["number"] for point in thin)
+    heard = await table.rogue.get(f"{STORY}/timeline")
+    assert (heard["turns"], heard["points"][0]["id"]) == (61, told[0])
+    assert "whisper" not in {point["kind"] for point in heard["points"]}
+    assert await table.owner.get(f"{STORY}/timeline", seat="rogue") == heard
+
+
 # -- care --------------------------------------------------------------------------------------------------------------
 
 

@@ -15,6 +15,8 @@ QUERY = 4000
 """Characters of a query."""
 PAGE = 200
 """Turns on a page."""
+POINTS = 1000
+"""Turns on a timeline."""
 RECALLED = 50
 NAMES = 64
 """Names in a list: mentions, hearers, aliases."""

@@ -311,6 +311,24 @@ class Topics(Model):
 # -- time --------------------------------------------------------------------------------------------------------------
 
 
+class Point(Model):
+    """A turn on the timeline; `at=` its id goes there."""
+
+    id: str
+    number: int = Field(description="Its number in this view.")
+    kind: Kind
+    speaker: str
+    location: str | None
+    when: str | None
+
+
+class Timeline(Model):
+    turns: int = Field(description="How many turns there are in this view.")
+    points: list[Point] = Field(
+        description="All of them, or as many as were asked for: of each stretch of the story the one that stands out."
+    )
+
+
 class Rewind(Body):
     to: str = Field(max_length=limits.NAME, description="The turn to go back to: its id or number; 0 is the beginning.", examples=["41"])
 

@@ -8,6 +8,7 @@ no audiences (someone may listen unseen), and of a speaker who lent someone a vo
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from itertools import pairwise
 
 from talekeeper import model
 from talekeeper.errors import UnknownFold, UnknownTurn
@@ -96,6 +97,13 @@ class View:
         turns = found[-limit:] if newest else found[:limit]
         return schemas.Turns(turns=await self.shown(turns), more=len(found) > limit)
 
+    async def timeline(self, most: int) -> schemas.Timeline:
+        """The view's turns from the first to the newest, at most so many of them."""
+        turns = await self.book.turns(seat=self.seat)
+        return schemas.Timeline(
+            turns=len(turns), points=[schemas.Point.model_validate(one) for one in await self.shown(outline(turns, most))]
+        )
+
     # -- the story ---------------------------------------------------------------------------------------------------------
 
     async def version(self) -> str:
@@ -141,6 +149,18 @@ class View:
     async def remembered(self, fold: model.Fold, depth: int = 0) -> schemas.Memory:
         below = [await self.memory(child, depth - 1) for child in fold.children] if depth and fold.level else None
         return schemas.Memory.model_validate(fold).model_copy(update={"below": below})
+
+
+def outline(turns: Sequence[model.Turn], most: int) -> list[model.Turn]:
+    """At most so many of the turns, the last among them: of every stretch a session's beginning, or a whisper, or else its last."""
+    if len(turns) <= most:
+        return list(turns)
+    edges = [number * (len(turns) - 1) // (most - 1) for number in range(most)]
+    stretches = [turns[first:last] for first, last in pairwise(edges)]
+    return [*(max(reversed(stretch), key=lambda turn: _WEIGHT.get(turn.kind, 0)) for stretch in stretches), turns[-1]]
+
+
+_WEIGHT = {"whisper": 1, "session": 2}
 
 
 def _as_it_is(turn: model.Turn, pinned: bool) -> schemas.Turn:

@@ -16,6 +16,14 @@ from talekeeper.server.routes.turns import version_of
 router = APIRouter(prefix=PREFIX, route_class=Route, tags=["time"])
 
 
+@router.get("/stories/{story}/timeline", summary="The whole story at a glance")
+async def timeline(
+    view: Looking, points: Annotated[int, Query(ge=2, le=limits.POINTS, description="At most so many.")] = 200
+) -> schemas.Timeline:
+    """Where to go back to: turns from the first to the newest, evenly spread where there are more than can be shown."""
+    return await view.timeline(points)
+
+
 @router.get("/stories/{story}/branches", summary="List the branches")
 async def list_branches(visit: Authored) -> schemas.Branches:
     return schemas.Branches(branches=[schemas.Branch.model_validate(branch) for branch in await visit.story.branches()])
