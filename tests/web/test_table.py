@@ -2,157 +2,373 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
 
-from playwright.async_api import Page, expect
-from tests.web.conftest import NewPage
+from playwright.async_api import expect
+from tests.web.conftest import SECRET, Api, NewPage, NewStory, Server, Shot
+from tests.web.hands import TOLD, begin, budget, open_tab, rounds, scrub, sit, texts, view_as
 
-Shot = Callable[[Page, str], Awaitable[None]]
-SECRET = "The steward counts his coins with his left hand."
-
-
-async def begin(page: Page) -> None:
-    """The Tidelamp with Nell in our hands, at her first turn."""
-    await page.locator(".scenario summary", has_text="The Tidelamp").click()
-    chosen = page.locator(".scenario[open]")
-    await chosen.locator("input[name=seed]").fill("7")
-    await chosen.get_by_role("button", name="Begin").click()
-    await expect(page.locator("#answer")).to_be_visible()
+# -- coming and going --------------------------------------------------------------------------------------------------
 
 
-async def rounds(page: Page, count: int) -> None:
-    """Rounds in which Nell does what is nearest."""
-    for _ in range(count):
-        if not await page.locator("#answer").is_visible():
-            await page.locator("#step").click()
-        await page.locator(".choice").first.click()
-        await expect(page.locator("#step")).to_be_visible()
-
-
-async def whisper(page: Page, to: str, text: str) -> None:
-    await page.get_by_role("button", name="Whisper", exact=True).click()
-    await page.get_by_label(to, exact=True).check()
-    await page.locator("#whisper").fill(text)
-    await page.locator("#composer .primary").click()
-    await expect(page.locator("article.whisper", has_text=text)).to_be_visible()
-
-
-async def view_as(page: Page, name: str) -> None:
-    await page.locator(".seat", has_text=name).click()
-    await expect(page.locator(".seat", has_text=name)).to_have_attribute("aria-pressed", "true")
-
-
-async def test_a_whisper_is_seen_by_its_hearer_and_found_in_no_other_view(new_page: NewPage, shot: Shot) -> None:
+async def test_a_story_is_begun_left_resumed_exported_and_imported(new_page: NewPage, tmp_path: Path) -> None:
     page = await new_page()
-    await begin(page)
-    await shot(page, "first-turn")
-    await whisper(page, "Nell Tarn", SECRET)
-    await rounds(page, 2)
-    await expect(page.locator("article.whisper")).to_contain_text(SECRET)
-    await shot(page, "whisper")
-    await view_as(page, "Nell Tarn")
-    await expect(page.locator("#turns")).to_contain_text(SECRET)
-    await view_as(page, "Osric Vey")
-    await expect(page.locator("#turns")).not_to_contain_text(SECRET)
-    for tab in ("prompt", "memory", "ledger", "moments"):
-        await page.locator(f"#tab-{tab}").click()
-        await expect(page.locator(f"#panel[data-tab={tab}]")).to_be_visible()
-        await page.wait_for_timeout(300)
-        assert SECRET not in await page.locator("#panel").inner_text()
-
-
-async def test_undo_and_fork_and_every_panel_shows_that_point(new_page: NewPage, shot: Shot) -> None:
-    page = await new_page()
-    await begin(page)
-    await rounds(page, 2)
-    told = await page.locator("article[data-id]").count()
+    await begin(page, "quiet_snow", name="Schnee & Stille")
     await rounds(page, 1)
+    told = await texts(page)
+    async with page.expect_download() as waited:
+        await page.locator("#export").click()
+    file = tmp_path / "schnee.jsonl"
+    await (await waited.value).save_as(file)
+    await page.locator(".brand").click()
+    await page.locator(".row", has_text="Schnee & Stille").click()
+    await expect(page.locator(TOLD)).to_have_count(len(told))
+    assert await texts(page) == told
+    await page.locator(".brand").click()
+    await page.locator("#import").set_input_files(file)
+    await page.get_by_role("dialog").get_by_label("Name").fill("Schnee, noch einmal")
+    await page.get_by_role("dialog").get_by_role("button", name="Import").click()
+    await expect(page.locator(TOLD)).to_have_count(len(told))
+    await expect(page.locator("#top")).to_contain_text("Schnee, noch einmal")
+    await rounds(page, 1)
+    await page.locator(".brand").click()
+    file.write_text("this is no story\n")
+    await page.locator("#import").set_input_files(file)
+    await expect(page.locator(".toast.bad")).to_contain_text("This cannot be imported.")
+
+
+async def test_a_story_that_is_not_there_says_so(new_page: NewPage) -> None:
+    page = await new_page("local.nothing")
+    await expect(page.locator(".toast.bad")).to_contain_text("There is no such story here.")
+    await expect(page.locator(".scenario").first).to_be_visible()
+
+
+async def test_a_story_without_a_game_is_told_and_whispered_and_undone(new_page: NewPage, api: Api) -> None:
+    seats = [{"id": "dm", "role": "dm"}, {"id": "rogue", "name": "Ann"}, {"id": "bard", "name": "Bo"}]
+    story = (await api("POST", "/stories", {"name": "plain", "seats": seats}))["id"]
+    page = await new_page(story)
+    await expect(page.locator("#turns .empty-title")).to_contain_text("A blank page")
+    await page.locator("#answer").fill("The road goes on.")
+    await page.locator("#answer").press("Enter")
+    await expect(page.locator(TOLD)).to_have_count(1)
+    await page.locator("#mode-whisper").click()
+    await page.get_by_role("checkbox", name="Ann").check()
+    await page.locator("#whisper").fill("Not to Bo.")
+    await page.locator("#whisper").press("Enter")
+    await expect(page.locator("article.whisper")).to_have_count(1)
+    assert "Not to Bo." in await open_tab(page, "leaks")
+    await view_as(page, "bard")
+    await expect(page.locator(TOLD)).to_have_count(1)
+    await view_as(page, "")
     await page.locator("#undo").click()
-    await expect(page.locator("article[data-id]")).to_have_count(told)
-    shown = told - 4
-    await page.locator("#scrub").fill(str(shown - 1))
-    await expect(page.locator("article[data-id]")).to_have_count(shown)
-    await expect(page.locator(".past")).to_be_visible()
-    await shot(page, "past")
-    await page.locator("#fork").click()
-    await expect(page.locator(".branch[aria-pressed=true]")).not_to_have_text("main")
-    await expect(page.locator("article[data-id]")).to_have_count(shown)
-    await rounds(page, 1)
-    await page.get_by_role("button", name="main", exact=True).click()
-    await expect(page.locator("article[data-id]")).to_have_count(told)
+    await expect(page.locator(TOLD)).to_have_count(1)
 
 
-async def test_a_memory_is_pinned_edited_and_forgotten_and_all_is_there_after_a_reload(new_page: NewPage, shot: Shot) -> None:
-    page = await new_page()
+# -- playing -----------------------------------------------------------------------------------------------------------
+
+
+async def test_seats_are_taken_over_and_the_ai_plays_pauses_and_steps(new_page: NewPage, new_story: NewStory) -> None:
+    page = await sit(new_page, await new_story())
+    told = await page.locator(TOLD).count()
+    await page.locator("[data-key=plays-nell]").click()
+    await expect(page.locator("[data-key=plays-nell]")).to_have_text("AI")
+    await page.locator("#step-once").click()
+    await expect(page.locator(TOLD).nth(told)).to_be_visible()  # a whole round without anybody's answer
+    await page.locator("#auto").click()
+    await expect(page.locator("#auto")).to_have_text("Pause")
+    rounds_before = int((await page.locator(".now strong").inner_text()).split()[1])
+    await expect(page.locator(f".now strong:not(:text-is('Turn {rounds_before}'))")).to_be_visible()
+    await page.locator("#auto").click()
+    await expect(page.locator("#auto")).to_have_text("Play")
+    await expect(page.locator("#step")).to_be_visible()
+    await page.locator("[data-key=plays-osric]").click()
+    await expect(page.locator("[data-key=plays-osric]")).to_have_text("you")
+    await page.locator("#step").click()
+    await expect(page.locator(".turn-of")).to_contain_text("Osric Vey")
+    await page.locator("#answer").fill("I sit down, and say nothing.")
+    await page.locator("#answer").press("Enter")
+    await expect(page.locator("article.said[data-id]", has_text="I sit down, and say nothing.")).to_be_visible()
+
+
+async def test_what_is_said_can_be_read_while_it_is_said(new_page: NewPage, own_server: Callable[..., Server], shot: Shot) -> None:
+    server = own_server(module="tests.web.slow")
+    page = await new_page(server=server.url)
     await begin(page)
-    await rounds(page, 4)
-    await page.locator("#tab-memory").click()
-    fold = page.locator(".fold").first
-    await fold.locator(".sentence").first.hover()
-    await expect(page.locator("article.lit")).not_to_have_count(0)
-    await shot(page, "memory")
-    await fold.get_by_role("button", name="edit").first.click()
-    await page.get_by_label("The memory").fill("Marlo hired us, and it rained.")
-    await page.get_by_role("button", name="Save").click()
-    await expect(page.locator(".fold-text", has_text="Marlo hired us, and it rained.")).to_be_visible()
-    turn = page.locator("article.someone[data-id]").last
-    await turn.hover()
-    await turn.get_by_role("button", name="Pin").click()
-    await expect(page.locator("article.pinned")).to_have_count(1)
-    gone = page.locator("article.someone[data-id]").nth(-2)
-    words, told = await gone.inner_text(), await page.locator("article[data-id]").count()
-    await gone.hover()
-    await gone.get_by_role("button", name="Forget").click()
-    await page.get_by_role("dialog").get_by_role("button", name="Forget").click()
-    await expect(page.locator("article[data-id]")).to_have_count(told - 1)
-    before = await page.locator("article[data-id] p").all_inner_texts()
-    await page.reload()
-    await expect(page.locator("article[data-id]")).to_have_count(told - 1)
-    assert await page.locator("article[data-id] p").all_inner_texts() == before
-    assert words not in "\n".join(before)
-    await expect(page.locator("article.pinned")).to_have_count(1)
-    await expect(page.locator("#panel")).to_contain_text("Marlo hired us, and it rained.")
+    await page.evaluate(
+        """() => { window.seen = []; new MutationObserver(() => { for (const one of document.querySelectorAll("article.flight.speaking .words")) window.seen.push(one.textContent); })
+        .observe(document.getElementById("turns"), { childList: true, subtree: true, characterData: true }); }"""
+    )
+    await page.locator(".choice").first.click()
+    await expect(page.locator("article.flight.speaking")).to_be_visible()
+    await shot(page, "speaking")
+    await expect(page.locator("#step")).to_be_visible()
+    seen = await page.evaluate("window.seen")
+    assert len(seen) > 3, seen
+    assert any(later.startswith(earlier) and len(later) > len(earlier) for earlier, later in pairwise(seen))
+    assert await page.locator("article.flight").count() == 0
+    assert len(set(await page.locator(TOLD).evaluate_all("all => all.map((one) => one.dataset.id)"))) == await page.locator(TOLD).count()
 
 
-async def test_two_browsers_play_one_story(new_page: NewPage) -> None:
-    one = await new_page()
-    await begin(one)
-    two = await new_page("/" + "#" + one.url.partition("#")[2])
-    await expect(two.locator("#answer")).to_be_visible()
+async def test_two_browsers_play_one_story(new_page: NewPage, new_story: NewStory) -> None:
+    story = await new_story()
+    one, two = await new_page(story), await new_page(f"#story={story}&seat=nell")
+    await one.locator("#step").click()
     await two.locator("#answer").fill("I whistle a low note and wait.")
     await two.locator("#answer").press("Enter")
-    await expect(one.locator("article[data-id]", has_text="I whistle a low note and wait.")).to_be_visible()
+    await expect(one.locator(TOLD, has_text="I whistle a low note and wait.")).to_be_visible()
     await expect(one.locator("#step")).to_be_visible()
-    assert await one.locator("article[data-id] p").all_inner_texts() == await two.locator("article[data-id] p").all_inner_texts()
+    await expect(two.locator(TOLD, has_text="I whistle a low note and wait.")).to_be_visible()
+    await expect(two.locator("#panel .loading, .flight")).to_have_count(0)
+    assert (await texts(one))[-1] == (await texts(two))[-1]
+    await one.locator("#undo").click()
+    await expect(two.locator(TOLD, has_text="I whistle a low note and wait.")).to_have_count(0)
 
 
-async def test_story_text_is_text(new_page: NewPage) -> None:
-    page = await new_page()
-    await begin(page)
+async def test_story_text_is_text(new_page: NewPage, new_story: NewStory) -> None:
+    page = await sit(new_page, await new_story())
+    await page.locator("#step").click()
     await page.locator("#answer").fill("<img src=x onerror=alert(1)><b>bold</b>")
     await page.locator("#answer").press("Enter")
-    await expect(page.locator("article.someone", has_text="<b>bold</b>")).to_be_visible()
+    await expect(page.locator("article.said[data-id]", has_text="<b>bold</b>")).to_be_visible()
     assert await page.locator("#turns img, #turns b").count() == 0
 
 
-async def test_it_is_there_in_the_dark_on_a_phone_and_by_keyboard(new_page: NewPage, shot: Shot) -> None:
-    page = await new_page(scheme="dark")
-    await expect(page.locator(".scenario").first).to_be_visible()
-    await shot(page, "home")
-    await begin(page)
-    await rounds(page, 2)
-    await page.locator("#tab-leaks").click()
-    await expect(page.locator(".matrix")).to_be_visible()
-    await shot(page, "dark")
-    await page.locator("#scroll").focus()
-    await page.keyboard.press("n")
+# -- memory ------------------------------------------------------------------------------------------------------------
+
+
+async def test_a_whisper_is_found_in_no_other_view(new_page: NewPage, new_story: NewStory) -> None:
+    page = await sit(new_page, await new_story())
+    await expect(page.locator("article.whisper")).to_contain_text(SECRET)
+    assert SECRET in await open_tab(page, "leaks")
+    await page.locator("tr.whispered").click()
+    await expect(page.locator("article.whisper.lit")).to_be_in_viewport()
+    knows = page.locator("tr.whispered").get_by_role("img")
+    assert [await knows.nth(at).get_attribute("aria-label") for at in range(3)] == [
+        "Nell Tarn knows", "Osric Vey does not know", "Ibbi Sandlark does not know",
+    ]  # fmt: skip
+    for seat in ("osric", "ibbi"):
+        await view_as(page, seat)
+        await expect(page.locator(TOLD).first).to_be_visible()
+        for tab in ("prompt", "memory", "ledger", "moments", "leaks"):
+            await open_tab(page, tab)
+            assert SECRET not in await page.locator("body").inner_text()
+        await open_tab(page, "memory")
+        await page.locator("#recall").fill("the steward's left hand")
+        await page.locator("#recall").press("Enter")
+        await expect(page.locator(".found > *")).to_have_count(1)
+        assert SECRET not in await page.locator(".found").inner_text()
+    await view_as(page, "nell")
+    await open_tab(page, "memory")
+    await page.locator("#recall").fill("Who counts coins with his left hand?")
+    await page.locator("#recall").press("Enter")
+    await expect(page.locator(".found")).to_contain_text(SECRET)
+
+
+async def test_a_memory_is_pinned_edited_and_forgotten_and_all_is_there_after_a_reload(new_page: NewPage, new_story: NewStory) -> None:
+    page = await sit(new_page, await new_story())
+    await open_tab(page, "memory")
+    await budget(page, 700)
+    told = await page.locator(TOLD).count()
+    fold = page.locator(".fold").first
+    old = await fold.locator(".fold-text").inner_text()
+    await fold.get_by_role("button", name="Edit").click()
+    await page.get_by_label("The memory").fill("Marlo hired us, and it rained.")
+    await page.get_by_role("button", name="Save").click()
+    await expect(page.locator(".fold-text", has_text="Marlo hired us, and it rained.")).to_be_visible()
+    mine = page.locator(".fold", has_text="Marlo hired us, and it rained.").last
+    await mine.get_by_role("button", name="History").click()
+    await expect(mine.locator(".versions li").first).to_contain_text(old[:40])
+    await expect(mine.locator(".versions .current")).to_contain_text("written by hand")
+
+    turn = page.locator("article.said[data-id]").last
+    await turn.hover()
+    await turn.get_by_role("button", name="Pin").click()
+    await expect(page.locator("article.pinned")).to_have_count(1)
+    await expect(page.locator("#panel")).to_contain_text("Unpin")
+
+    gone = page.locator("article.said[data-id]").nth(-3)
+    words = await gone.locator(".words").inner_text()
+    await gone.hover()
+    await gone.get_by_role("button", name="Forget").click()
+    await page.get_by_role("dialog").get_by_role("button", name="Keep it").click()
+    await expect(page.locator(TOLD)).to_have_count(told)
+    await gone.hover()
+    await gone.get_by_role("button", name="Forget").click()
+    await page.get_by_role("dialog").get_by_role("button", name="Forget").click()
+    await expect(page.locator(TOLD)).to_have_count(told - 1)
+
+    before = await texts(page)
+    assert words not in before
+    await page.reload()
+    await expect(page.locator(TOLD)).to_have_count(told - 1)
+    assert await texts(page) == before
+    await expect(page.locator("article.pinned")).to_have_count(1)
+    await budget(page, 700)
+    await expect(page.locator("#panel")).to_contain_text("Marlo hired us, and it rained.")
+    assert words not in await page.locator("#panel").inner_text()
+
+
+async def test_a_sentence_of_a_summary_lights_up_the_turns_it_came_from(new_page: NewPage, new_story: NewStory, shot: Shot) -> None:
+    story = await new_story()
+    page = await sit(new_page, story)
+    await open_tab(page, "memory")
+    await budget(page, 700)
+    sentence = page.locator(".fold .sentence").nth(1)
+    words = (await sentence.inner_text()).partition("“")[2].partition("”")[0] or await sentence.inner_text()
+    await sentence.hover()
+    await expect(page.locator("article.lit")).not_to_have_count(0)
+    assert any(words[:25] in text for text in await page.locator("article.lit .words").all_inner_texts())
+    await page.locator("#rail .seats").first.hover()
+    await expect(page.locator("article.lit")).to_have_count(0)
+    await page.locator(".fold.level-0 > .below > summary").first.click()
+    await page.locator(".sources li").first.click()
+    await expect(page.locator("article.lit")).to_be_in_viewport()
+    await page.keyboard.press("Escape")
+    await expect(page.locator("article.lit")).to_have_count(0)
+
+    phone = await new_page(f"#story={story}&tab=memory", width=390, height=844, touch=True)
+    await phone.locator("[data-to=inspect]").tap()
+    await phone.locator("#budget").fill("700")
+    await phone.locator(".fold .sentence").first.tap()
+    await expect(phone.locator("article.lit").first).to_be_in_viewport()
+    await shot(phone, "phone-lit")
+    await phone.get_by_role("button", name="Back to the memory").tap()
+    await expect(phone.locator(".fold .sentence").first).to_be_in_viewport()
+
+
+async def test_what_is_being_written_is_not_drawn_away(new_page: NewPage, new_story: NewStory, api: Api) -> None:
+    story = await new_story()
+    page = await sit(new_page, story)
+    await open_tab(page, "memory")
+    await budget(page, 700)
+    await page.locator(".fold").first.get_by_role("button", name="Edit").click()
+    await page.get_by_label("The memory").fill("Half a thou")
+    await page.locator("#step").click()
+    await page.locator("#answer").fill("I am still thinking ab")
+    await api("POST", f"/stories/{story}/whisper", {"speaker": "dm", "to": ["ibbi"], "text": "Meanwhile."})
+    await expect(page.locator("article.whisper", has_text="Meanwhile.")).to_be_visible()
+    await page.wait_for_timeout(600)
+    await expect(page.get_by_label("The memory")).to_have_value("Half a thou")
+    await expect(page.locator("#answer")).to_have_value("I am still thinking ab")
+    await page.locator("#mode-nudge").click()
+    await page.locator("#mode-act").click()
+    await expect(page.locator("#answer")).to_have_value("I am still thinking ab")
+
+
+# -- time --------------------------------------------------------------------------------------------------------------
+
+
+async def test_every_panel_shows_the_point_that_is_looked_at(new_page: NewPage, new_story: NewStory, api: Api) -> None:
+    """What a panel shows of the past is what it showed when that was now."""
+    story = await new_story()
+    page = await sit(new_page, story)
+    head = int((await page.locator(".now strong").inner_text()).split()[1])
+    then = {tab: await open_tab(page, tab) for tab in ("prompt", "memory", "ledger", "moments", "leaks")}
+    told, where = await texts(page), await page.locator("#rail .scene").inner_text()
+    await api.rounds(story, 3)
+    await api("POST", f"/stories/{story}/whisper", {"speaker": "dm", "to": ["osric"], "text": "Later."})
+    await expect(page.locator("article.whisper", has_text="Later.")).to_be_visible()
+    now = {tab: await open_tab(page, tab) for tab in then}
+    assert {tab for tab in then if then[tab] != now[tab]} >= {"prompt", "memory", "leaks"}
+    await scrub(page, head)
+    await expect(page.locator(TOLD)).to_have_count(len(told))
+    assert await texts(page) == told
+    assert await page.locator("#rail .scene").inner_text() == where
+    for tab in then:
+        await page.locator(f"#tab-{tab}").click()
+        await expect(page.locator(f"#panel[data-tab={tab}]")).to_have_text(
+            " ".join(then[tab].split()).replace("make this its limit", ""), use_inner_text=True
+        )
+    await page.locator("#now").click()
+    await expect(page.locator("article.whisper", has_text="Later.")).to_be_visible()
+
+
+async def test_undo_and_continue_from_here(new_page: NewPage, new_story: NewStory) -> None:
+    page = await sit(new_page, await new_story())
+    told = await page.locator(TOLD).count()
+    await rounds(page, 1)
+    await page.locator("#undo").click()
+    await expect(page.locator(TOLD)).to_have_count(told)
+    await expect(page.locator(".branch")).to_have_count(2)
+    turn = page.locator(TOLD).nth(told - 9)
+    await turn.hover()
+    await turn.get_by_role("button", name="Look").click()
+    await expect(page.locator(TOLD)).to_have_count(told - 8)
+    await page.get_by_role("button", name="Next turn").click()
+    await expect(page.locator(TOLD)).to_have_count(told - 7)
+    await page.locator("#fork-here").click()
+    await expect(page.locator(".branch[aria-pressed=true]")).to_have_text("fork-1")
+    await expect(page.locator(TOLD)).to_have_count(told - 7)
+    await rounds(page, 1)
+    await page.locator(".branch[data-branch=main]").click()
+    await expect(page.locator(TOLD)).to_have_count(told)
+
+
+# -- anyone ------------------------------------------------------------------------------------------------------------
+
+
+async def test_it_is_played_by_keyboard_alone(new_page: NewPage, new_story: NewStory) -> None:
+    page = await sit(new_page, await new_story())
+    await expect(page.locator("#step")).to_be_visible()
+    press = page.keyboard.press
+    told = await page.locator(TOLD).count()
+    await press("n")
     await expect(page.locator("#answer")).to_be_visible()
-    await page.keyboard.press("?")
+    await press("a")
+    await expect(page.locator("#answer")).to_be_focused()
+    await page.keyboard.type("I count the doors.")
+    await press("Enter")
+    await expect(page.locator("article.said[data-id]", has_text="I count the doors.")).to_be_visible()
+    await expect(page.locator("#step")).to_be_visible()
+    await press("w")
+    await expect(page.locator("#whisper")).to_be_focused()
+    await press("Escape")
+    await press("u")
+    await expect(page.locator(TOLD)).to_have_count(told)
+    await press("2")
+    await expect(page.locator(".seat[data-seat=osric]")).to_have_attribute("aria-pressed", "true")
+    await press("0")
+    await expect(page.locator("article.whisper")).to_have_count(1)
+    await press("k")
+    await press("k")
+    await expect(page.locator(TOLD).nth(-2)).to_be_focused()
+    await press("Tab")
+    await press("Enter")
+    await expect(page.locator("article.pinned")).to_have_count(1)
+    await press("m")
+    await expect(page.locator("#tab-prompt")).to_be_focused()
+    await press("ArrowRight")
+    await expect(page.locator("#tab-memory")).to_be_focused()
+    await expect(page.locator("#panel[data-tab=memory]")).to_be_visible()
+    await press("t")
+    await expect(page.locator("#scrub")).to_be_focused()
+    await press("ArrowLeft")
+    await press("ArrowLeft")
+    await expect(page.locator(TOLD)).to_have_count(told - 2)
+    await press("Escape")
+    await expect(page.locator(TOLD)).to_have_count(told)
+    await press("?")
     await expect(page.get_by_role("dialog")).to_be_visible()
-    phone = await new_page("/" + "#" + page.url.partition("#")[2], width=390, height=844)
+    await press("Escape")
+    await expect(page.get_by_role("dialog")).to_have_count(0)
+
+
+async def test_it_is_played_on_a_phone(new_page: NewPage, new_story: NewStory, shot: Shot) -> None:
+    phone = await new_page(await new_story(), width=390, height=844, touch=True)
+    await phone.locator("#step").tap()
     await expect(phone.locator("#answer")).to_be_visible()
-    await shot(phone, "phone")
-    await phone.get_by_role("button", name="Memory", exact=True).click()
-    await expect(phone.locator("#panel")).to_be_visible()
-    await shot(phone, "phone-memory")
-    assert await phone.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    await shot(phone, "phone", docs=True)
+    await phone.locator(".choice").first.tap()
+    await expect(phone.locator("#step")).to_be_visible()
+    for pane, inside in (("rail", "#rail .controls"), ("inspect", "#panel"), ("time", "#scrub"), ("story", "#turns")):
+        await phone.locator(f"[data-to={pane}]").tap()
+        await expect(phone.locator(inside)).to_be_visible()
+        assert await phone.evaluate("document.documentElement.scrollWidth <= innerWidth"), pane
+        await shot(phone, f"phone-{pane}")
+    turn = phone.locator("article.said[data-id]").last
+    await turn.locator(".words").tap()
+    await expect(turn.locator(".foot")).to_contain_text("heard by Nell Tarn")
+    await turn.get_by_role("button", name="Pin").tap()
+    await expect(phone.locator("article.pinned")).to_have_count(1)

@@ -1,253 +1,365 @@
-// The table: one state, and every part of the page is drawn from it.
-import { call, download, follow, get, keepToken, post } from "/page/api.js";
-import { dot, h, put, toast } from "/page/dom.js";
+// The table: one state, and every part of the page is drawn from it. What happens in the story comes over one line, in the view that is
+// shown; the page adds it to what it has and asks for the rest, so that a long story costs no more than a short one.
+import { follow, get, post, call, Problem } from "/page/api.js";
+import { $, arrange, h, know, put, toast } from "/page/dom.js";
 import { home } from "/page/home.js";
-import { renderPanel, TABS } from "/page/panels.js";
-import { renderComposer, renderTurns } from "/page/story.js";
+import { drawPanel, drawTabs, TABS } from "/page/inspect.js";
+import { drawComposer } from "/page/composer.js";
+import { drawSeats } from "/page/seats.js";
+import { drawTurns, lightTurns } from "/page/story.js";
+import { drawTime } from "/page/time.js";
+import { drawTop, lineState, login, theme } from "/page/top.js";
+import { listenToKeys } from "/page/keys.js";
 
-const PAGE = 200;
-const $ = (id) => document.getElementById(id);
+const PAGE = 120; // turns that are asked for at once
+const MOST = 480; // turns that are on the page at once; the others come when they are scrolled to
+const POINTS = 1000;
+const NOTHING = { turns: [], before: false, after: false, points: [], total: 0, play: null, scene: null, seats: [], branches: [], game: true, loaded: false };
 
 const app = {
-  me: null, dm: false, story: null, branch: "main", seat: "", at: null, tab: "prompt", mode: "act", budget: 1500, pane: "story",
-  turns: [], all: [], more: false, older: [], play: null, scene: null, seats: [], branches: [],
+  me: null, dm: false, story: null, branch: "main", seat: "", who: "", at: null, tab: "prompt", mode: "act", pane: "story", budgets: {}, drafts: {}, lit: null, ...NOTHING,
+
   get path() { return `/stories/${this.story}`; },
   get where() { return { branch: this.branch }; },
   get point() { return { branch: this.branch, at: this.at }; },
-  get eyes() { return this.seat || (this.me.dm ? this.play?.waiting || this.play?.party.find((one) => one.human)?.id || this.play?.party[0]?.id || this.seats[0]?.id : this.me.seats[0]); },
-  name: (id) => (id === "dm" ? "DM" : app.seats.find((one) => one.id === id)?.name || app.play?.party.find((one) => one.id === id)?.name || id || "someone"),
+  get view() { return { branch: this.branch, at: this.at, seat: this.seat }; },
+  get party() { return this.play?.party ?? []; },
+  // Through whose eyes the inspector looks: whoever is viewed, or chosen there, or whose turn it is.
+  get eyes() {
+    const heroes = this.party.length ? this.party : this.seats.filter((one) => one.role !== "dm");
+    return this.seat || (this.seats.some((one) => one.id === this.who) ? this.who : "") || this.play?.waiting || heroes.find((one) => one.human)?.id || heroes[0]?.id || this.seats[0]?.id || "";
+  },
+  get limit() { return this.seats.find((one) => one.id === this.eyes)?.token_limit ?? 2000; },
+  get budget() { return this.budgets[this.eyes] ?? this.limit; },
+  name(id) { return id === "dm" ? "DM" : this.party.find((one) => one.id === id)?.name || this.seats.find((one) => one.id === id)?.name || id || "someone"; },
 
   open(story) { location.hash = new URLSearchParams({ story }).toString(); },
-  set(change) {
-    Object.assign(app, change);
-    const kept = { story: app.story, branch: app.branch === "main" ? null : app.branch, seat: app.seat, at: app.at, tab: app.tab };
-    const hash = new URLSearchParams(Object.entries(kept).filter(([, value]) => value)).toString();
-    history.replaceState(null, "", `#${hash}`);
-    return refresh();
+  leave() { location.hash = ""; },
+
+  // -- going somewhere ------------------------------------------------------------------------------------------------------
+
+  look(change) { Object.assign(app, change); note(); draw(); return change.tab || "who" in change || "budgets" in change ? panel() : Promise.resolve(); },
+  as(seat) { return seat === app.seat ? Promise.resolve() : settle({ seat, at: null }); },
+  onto(branch) { return settle({ branch, at: null }); },
+  travel(at) {
+    Object.assign(app, { at: at === app.points.at(-1)?.id ? null : at, lit: null });
+    note();
+    return load("turns", "play");
   },
-  async do(work) {
-    try { await work(); } catch (error) { toast(error.message, "bad"); }
-    return refresh();
-  },
-  step: (nudge) => app.do(() => post(`${app.path}/step`, nudge ? { nudge } : {}, app.where)),
-  auto: (on) => app.do(() => post(`${app.path}/auto`, { on }, app.where)),
-  undo: () => app.do(() => post(`${app.path}/undo`, {}, app.where).then(() => toast("The last round is taken back. It stays as a branch."))),
-  travel: (at) => app.set({ at: at && app.all.length && at === app.all.at(-1).id ? null : at }),
-  async fork() {
+
+  // -- doing something ------------------------------------------------------------------------------------------------------
+
+  // Tries; what went wrong is said, and the page shows what is so. Answers whether it went well.
+  async do(work, ...parts) {
     try {
-      const made = await post(`${app.path}/fork`, { at: app.at }, app.where);
-      toast(`A new branch: ${made.name}.`);
-      listen({ branch: made.name, at: null });
-    } catch (error) { toast(error.message, "bad"); }
-  },
-  people: (seat, human) => app.do(() => call("PUT", `${app.path}/people`, { params: app.where, body: { humans: app.play.party.filter((one) => (one.id === seat ? human : one.human)).map((one) => one.id) } })),
-  async earlier() {
-    const page = await get(`${app.path}/turns`, { ...app.point, seat: app.seat, limit: PAGE, newest: true, before: app.turns[0].id });
-    app.older = [...page.turns, ...app.older];
-    return refresh();
-  },
-  light(sources, scroll = false) {
-    const wanted = new Set(sources);
-    let first = null;
-    for (const one of document.querySelectorAll("article[data-id]")) {
-      const lit = wanted.has(one.dataset.id);
-      one.classList.toggle("lit", lit);
-      if (lit && !first) first = one;
+      await work();
+      if (parts.length) load(...parts);
+      return true;
+    } catch (error) {
+      wrong(error);
+      if (error.status === 409 || error.status === 412) load("turns", "play", "branches", "line");
+      return false;
     }
-    if (scroll && first) { showPane("story"); first.scrollIntoView({ block: "center", behavior: "smooth" }); }
+  },
+  step: (nudge) => app.do(async () => { taken(await post(`${app.path}/step`, nudge ? { nudge } : {}, app.where)); }),
+  auto: (on) => app.do(async () => { taken(await post(`${app.path}/auto`, { on }, app.where)); }),
+  act: (seat, text) => app.do(async () => { await post(`${app.path}/act`, { text }, { ...app.where, seat }); }, "play"),
+  finish: () => app.do(async () => { taken(await post(`${app.path}/finish`, {}, app.where)); }),
+  async undo() {
+    const done = await app.do(() => (app.game ? post(`${app.path}/undo`, {}, app.where) : post(`${app.path}/rewind`, { to: app.points.at(-2)?.id ?? "0" }, app.where)), "turns", "play", "branches", "line");
+    if (done) toast(app.game ? "The last round is taken back. It stays as a branch." : "The last turn is taken back. It stays as a branch.");
+  },
+  fork: () => app.do(async () => {
+    const made = await post(`${app.path}/fork`, { at: app.at }, app.where);
+    toast(`A new branch, ${made.name}: the story goes on from here, and the old one stays as it was.`);
+    await app.onto(made.name);
+  }),
+  people: (seat, human) => app.do(async () => {
+    const humans = app.party.filter((one) => (one.id === seat ? human : one.human)).map((one) => one.id);
+    taken(await call("PUT", `${app.path}/people`, { params: app.where, body: { humans } }));
+  }, "play"),
+  pin: (id, wanted) => app.do(async () => { changed(await call(wanted ? "PUT" : "DELETE", `${app.path}/turns/${id}/pin`, { params: app.where })); }),
+  forget: (id) => app.do(async () => { await call("DELETE", `${app.path}/turns/${id}`, { params: app.where }); gone(id); }, "line"),
+  limitTo: (tokens) => app.do(async () => {
+    const { role, name, aliases, fold_at, keep } = app.seats.find((one) => one.id === app.eyes);
+    await call("PUT", `${app.path}/seats/${app.eyes}`, { params: app.where, body: { role, name, aliases, fold_at, keep, token_limit: tokens } });
+    delete app.budgets[app.eyes];
+    toast(`${app.name(app.eyes)} has ${tokens} tokens from now on.`);
+  }, "seats"),
+
+  // -- the window on the story ----------------------------------------------------------------------------------------------
+
+  earlier: () => widen(async () => {
+    const page = await get(`${app.path}/turns`, { ...app.view, limit: PAGE, newest: true, before: app.turns[0].id });
+    const turns = [...page.turns, ...app.turns];
+    return { turns: turns.slice(0, MOST), before: page.more, after: app.after || turns.length > MOST };
+  }),
+  later: () => widen(async () => {
+    const page = await get(`${app.path}/turns`, { ...app.view, limit: PAGE, after: app.turns.at(-1).id });
+    const turns = [...app.turns, ...page.turns];
+    return { turns: turns.slice(-MOST), before: app.before || turns.length > MOST, after: page.more };
+  }),
+  // Lights turns up; `held`: until something else is asked for, and they are brought into sight.
+  async light(ids, held = false, words = "") {
+    if (!held && app.lit?.held) return;
+    app.lit = ids.length ? { ids: new Set(ids), held, words } : null;
+    const [first] = ids;
+    if (held && first && !app.turns.some((turn) => turn.id === first)) await around(first);
+    if (held) app.show("story");
+    lightTurns(app, held);
+    drawTime(app, $("time"));
+  },
+  dim() { app.lit = null; lightTurns(app); drawTime(app, $("time")); },
+  show(pane) {
+    app.pane = pane;
+    $("table").dataset.pane = pane;
+    for (const one of document.querySelectorAll("#bottom button")) one.setAttribute("aria-current", String(one.dataset.to === pane));
   },
 };
 
-// -- what is shown --------------------------------------------------------------------------------------------------------
-
-let drawing = Promise.resolve();
-let wanted = false;
-
-function refresh() {
-  if (!app.story) return Promise.resolve();
-  if (wanted) return drawing;
-  wanted = true;
-  drawing = drawing.then(() => new Promise((go) => setTimeout(go, 30))).then(async () => { wanted = false; await draw(); }).catch((error) => problem(error));
-  return drawing;
+function note() {
+  const kept = { story: app.story, branch: app.branch === "main" ? "" : app.branch, seat: app.dm ? app.seat : "", at: app.at, tab: app.tab };
+  history.replaceState(null, "", `#${new URLSearchParams(Object.entries(kept).filter(([, value]) => value))}`);
 }
 
-async function draw() {
-  const story = app.story;
-  const params = { ...app.point, seat: app.seat };
-  const quietly = (promise) => promise.catch(() => null);
-  const [turns, play, seats, branches] = await Promise.all([
-    get(`${app.path}/turns`, { ...params, limit: PAGE, newest: true }), quietly(get(`${app.path}/play`, { ...app.where, seat: app.seat })),
-    get(`${app.path}/seats`, app.where), app.dm ? get(`${app.path}/branches`, app.where) : { branches: [] }]);
-  const scene = play && await quietly(get(`${app.path}/scene`, { ...app.point, seat: app.at ? app.seat : play.waiting || app.seat }));
-  if (story !== app.story) return;
-  Object.assign(app, { turns: [...app.older.filter((old) => turns.turns.length && old.number < turns.turns[0].number), ...turns.turns], more: turns.more && !app.older.length, play, seats: seats, scene, branches: branches.branches });
-  if (!app.at) app.all = app.turns;
-  frame();
-  const column = $("scroll");
-  const low = column.scrollHeight - column.scrollTop - column.clientHeight < 160;
-  renderTurns(app, $("turns"));
-  renderComposer(app, $("composer"));
-  renderRail($("rail"));
-  renderTime($("time"));
-  if (low || app.fresh) column.scrollTop = column.scrollHeight;
-  app.fresh = false;
-  document.title = `${play?.title || app.story} · Talekeeper`;
-  await renderPanel(app, $("panel"));
+// -- what is there --------------------------------------------------------------------------------------------------------------
+
+const due = new Set();
+let loading = null;
+
+// Asks for parts of what is shown, and draws it. Asked for again meanwhile, it asks again; what is no longer wanted is not drawn.
+function load(...parts) {
+  for (const part of parts) due.add(part);
+  loading ??= (async () => {
+    while (due.size && app.story) {
+      await new Promise((go) => setTimeout(go, 20));
+      const now = [...due];
+      due.clear();
+      await fetchParts(now).catch(wrong);
+    }
+    loading = null;
+  })();
+  return loading;
 }
 
-function frame() {
-  if ($("table")) return tabs();
-  put($("main"), h("div", { id: "table", "data-pane": "story" },
-    h("aside", { id: "rail", "aria-label": "Seats" }),
-    h("section", { id: "story", "aria-label": "Story", tabindex: "-1" }, h("div", { id: "scroll", tabindex: 0, role: "region", "aria-label": "What was told" }, h("div", { id: "turns" })), h("div", { id: "composer" })),
-    h("aside", { id: "inspect", "aria-label": "Inspector" }, h("div", { id: "tabs", role: "tablist", "aria-label": "Inspector" }), h("div", { id: "panel", role: "tabpanel", tabindex: 0 })),
-    h("section", { id: "time", "aria-label": "Timeline" }),
-    h("nav", { id: "bottom", "aria-label": "Parts of the page" }, [["rail", "Seats"], ["story", "Story"], ["inspect", "Memory"], ["time", "Time"]].map(([pane, label]) => h("button", { "data-to": pane, onclick: () => showPane(pane) }, label)))));
-  showPane("story");
-  header();
-  tabs();
+const place = () => JSON.stringify([app.story, app.branch, app.seat, app.at]);
+
+async function fetchParts(parts) {
+  const here = place();
+  await Promise.all(parts.map(async (part) => {
+    const found = await PARTS[part]();
+    if (here !== place()) { due.add(part); return; }
+    Object.assign(app, found);
+    app.loaded ||= part === "turns";
+    know((app.play ? app.party : app.seats.filter((one) => one.role === "pc")).map((one) => one.id));
+    draw();
+  }));
+  panel();
 }
 
-function showPane(pane) {
-  $("table").dataset.pane = pane;
-  for (const one of document.querySelectorAll("#bottom button")) one.setAttribute("aria-current", String(one.dataset.to === pane));
+const PARTS = {
+  async turns() {
+    const page = await get(`${app.path}/turns`, { ...app.view, limit: PAGE, newest: true });
+    return { turns: page.turns, before: page.more, after: false };
+  },
+  async play() {
+    if (!app.game) return {};
+    try {
+      const play = await get(`${app.path}/play`, { ...app.where, seat: app.seat });
+      return { play, scene: await get(`${app.path}/scene`, { ...app.point, seat: sceneFor(play) }) };
+    } catch (error) {
+      if (!(error instanceof Problem) || ![403, 404, 422, 503].includes(error.status)) throw error;
+      return { play: null, scene: null, game: false };
+    }
+  },
+  async seats() { return { seats: await get(`${app.path}/seats`, app.dm ? app.where : { ...app.where, seat: app.seat }) }; },
+  async branches() { return app.dm ? { branches: (await get(`${app.path}/branches`, app.where)).branches } : {}; },
+  async line() {
+    const found = await get(`${app.path}/timeline`, { ...app.where, seat: app.seat, points: POINTS });
+    return { points: found.points, total: found.turns };
+  },
+};
+
+function sceneFor(play) {
+  const heroes = [...play.party.map((one) => one.id), "dm"];
+  const wanted = app.at ? app.seat : app.seat || play.waiting;
+  return heroes.includes(wanted) ? wanted : app.dm ? "" : app.seat;
 }
 
-function tabs() {
-  const names = Object.keys(TABS);
-  const move = (event) => {
-    const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
-    if (by) { app.set({ tab: names[(names.indexOf(app.tab) + by + names.length) % names.length] }); setTimeout(() => $(`tab-${app.tab}`)?.focus(), 0); }
-  };
-  if ($("tabs").dataset.tab === app.tab) return;
-  $("tabs").dataset.tab = app.tab;
-  put($("tabs"), names.map((name) => h("button", { role: "tab", id: `tab-${name}`, "aria-selected": String(app.tab === name), "aria-controls": "panel", tabindex: app.tab === name ? 0 : -1, onclick: () => app.set({ tab: name }), onkeydown: move }, TABS[name])));
-  $("panel").setAttribute("aria-labelledby", `tab-${app.tab}`);
+// The window widens where it is scrolled to its edge.
+let widening = false;
+async function widen(work) {
+  if (widening) return;
+  widening = true;
+  try {
+    const here = place();
+    const found = await work();
+    if (here === place()) { Object.assign(app, found); drawTurns(app); }
+  } catch (error) { wrong(error); } finally { widening = false; }
 }
 
-function renderRail(place) {
-  const { play, scene } = app;
-  const viewed = (id, label, sub, more) => h("li", {}, h("button", { class: "seat", "aria-pressed": String(app.seat === id), title: id ? `View as ${label}` : "View everything", onclick: () => app.set({ seat: id, at: null, older: [] }) }, dot(id || "all", id ? label : "Everything"), h("span", {}, h("strong", {}, label), h("span", { class: "muted small" }, sub))), more);
-  const heroes = (play?.party || []).map((one) => viewed(one.id, one.name, [one.calling, one.condition].filter(Boolean).join(" · "), app.dm ? h("button", { class: `plays ${one.human ? "human" : ""}`, "aria-label": `${one.name} is played by ${one.human ? "a person" : "the AI"}: change`, title: one.human ? "Hand over to the AI" : "Take this seat over", disabled: play.running || Boolean(app.at), onclick: () => app.people(one.id, !one.human) }, one.human ? "you" : "AI") : null));
-  const others = app.seats.filter((one) => one.id !== "dm" && !play?.party.some((hero) => hero.id === one.id));
-  const controls = app.dm && play ? h("div", { class: "controls", role: "group", "aria-label": "Play" },
-    h("button", { class: "button", disabled: play.running || Boolean(play.waiting) || Boolean(app.at), onclick: () => app.step() }, "Step"),
-    h("button", { class: "button", disabled: Boolean(app.at), "aria-pressed": String(play.auto), onclick: () => app.auto(!play.auto) }, play.auto ? "Pause" : "Play"),
-    h("button", { class: "button", id: "undo", disabled: play.running || play.round < 2 || Boolean(app.at), onclick: () => app.undo() }, "Undo")) : null;
-  put(place,
-    scene ? h("section", { class: "scene" }, h("p", { class: "muted small" }, [scene.act, scene.time].join(" · ")), h("h2", {}, scene.place_name), h("p", { class: "muted small" }, scene.weather), scene.goals.length ? h("p", { class: "goal" }, scene.goals[0].title) : null) : null,
-    controls,
-    h("h3", {}, "View as"),
-    h("ul", { class: "seats" }, app.dm ? viewed("", "Everything", "the author's view") : null, heroes, app.dm ? viewed("dm", "DM", "hears everything") : null),
-    others.length ? h("details", { class: "others" }, h("summary", {}, `${others.length} others`), h("ul", { class: "seats" }, others.map((one) => viewed(one.id, one.name, one.role || "")))) : null);
-}
-
-function renderTime(place) {
-  const turns = app.all;
-  const now = app.at ? turns.findIndex((turn) => turn.id === app.at) : turns.length - 1;
-  const label = h("output", { class: "number" }, turns.length ? `turn ${turns[Math.max(0, now)]?.number ?? 0}${app.at ? "" : " · now"}` : "");
-  const slider = h("input", { type: "range", id: "scrub", min: 0, max: Math.max(0, turns.length - 1), value: Math.max(0, now), disabled: turns.length < 2, "aria-label": "Point in the story", "aria-valuetext": label.value,
-    oninput: () => { label.value = `turn ${turns[slider.value].number}`; }, onchange: () => app.travel(turns[slider.value].id) });
-  const focused = document.activeElement?.id === "scrub";
-  const ticks = h("div", { class: "ticks", "aria-hidden": "true" }, turns.map((turn, number) => h("span", { class: `tick ${turn.kind} ${number <= now ? "" : "after"}` })));
-  const branches = app.dm && app.branches.length ? h("div", { class: "branches", role: "group", "aria-label": "Branches" }, app.branches.map((one) => h("button", { class: "branch", "aria-pressed": String(one.name === app.branch), title: one.parent ? `from ${one.parent} after ${one.forked_at}` : "the first line", onclick: () => listen({ branch: one.name, at: null }) }, one.name))) : null;
-  put(place, h("div", { class: "scrubber" }, ticks, slider), label, branches, app.at && app.dm ? h("button", { class: "button primary", id: "fork", onclick: () => app.fork() }, "Continue from here") : null, app.at ? h("button", { class: "button quiet", onclick: () => app.travel(null) }, "Now") : null);
-  if (focused) slider.focus();
-}
-
-// -- the top --------------------------------------------------------------------------------------------------------------
-
-const THEMES = { "": "auto", light: "light", dark: "dark" };
-
-function header() {
-  const theme = h("button", { class: "button quiet", "aria-label": "Light or dark", onclick: () => { const names = Object.keys(THEMES); paint(names[(names.indexOf(document.documentElement.dataset.theme || "") + 1) % 3]); theme.textContent = THEMES[document.documentElement.dataset.theme || ""]; } }, THEMES[document.documentElement.dataset.theme || ""]);
-  put($("top"), h("a", { class: "brand", href: "#", onclick: (event) => { event.preventDefault(); location.hash = ""; } }, "Talekeeper"),
-    app.story ? h("span", { class: "muted title" }, [app.play?.title, app.story.split(".").pop()].filter(Boolean).join(" · ")) : null, h("span", { class: "grow" }),
-    h("span", { id: "line", class: "muted small", role: "status" }),
-    app.story && app.dm ? h("button", { class: "button quiet wide", onclick: () => download(`${app.path}/export`, `${app.story}.jsonl`) }, "Export") : null,
-    theme, h("button", { class: "button quiet", "aria-label": "Keyboard shortcuts", onclick: shortcuts }, "?"));
-}
-
-function paint(theme) {
-  document.documentElement.dataset.theme = theme;
-  localStorage.setItem("talekeeper.theme", theme);
-}
-
-const KEYS = [["n", "next round", () => app.dm && app.step()], ["p", "play on, or pause", () => app.dm && app.auto(!app.play?.auto)], ["u", "undo the last round", () => app.dm && app.undo()], ["a", "answer", () => $("answer")?.focus()],
-  ["w", "whisper", () => app.set({ mode: "whisper" }).then(() => $("whisper")?.focus())], ["t", "timeline", () => $("scrub")?.focus()], ["0", "view everything", () => app.dm && app.set({ seat: "" })], ["1–9", "view as that seat", null], ["?", "this list", () => shortcuts()]];
-
-function shortcuts() {
-  const box = h("dialog", { class: "dialog", "aria-label": "Keyboard shortcuts" }, h("h2", {}, "Keyboard"), h("dl", { class: "keys" }, KEYS.map(([key, words]) => [h("dt", {}, h("kbd", {}, key)), h("dd", {}, words)])), h("button", { class: "button primary", onclick: () => box.close() }, "Close"));
-  box.addEventListener("close", () => box.remove());
-  document.body.append(box);
-  box.showModal();
-}
-
-document.addEventListener("keydown", (event) => {
-  if (!app.story || event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, textarea, select, dialog")) return;
-  const number = Number(event.key);
-  const key = KEYS.find(([name]) => name === event.key);
-  if (key?.[2]) { event.preventDefault(); key[2](); }
-  else if (number > 0 && app.play?.party[number - 1] && app.dm) app.set({ seat: app.play.party[number - 1].id });
+const around = (id) => widen(async () => {
+  const half = { ...app.view, limit: PAGE / 2 };
+  const [before, it, after] = await Promise.all([get(`${app.path}/turns`, { ...half, newest: true, before: id }), get(`${app.path}/turns`, { ...app.view, ids: [id] }), get(`${app.path}/turns`, { ...half, after: id })]);
+  return { turns: [...before.turns, ...it.turns, ...after.turns], before: before.more, after: after.more };
 });
 
-// -- coming and going -----------------------------------------------------------------------------------------------------
+// -- what happens -------------------------------------------------------------------------------------------------------------
+
+const taken = (play) => { if (!app.seat) { app.play = play; draw(); } };
+const gone = (id) => { app.turns = app.turns.filter((turn) => turn.id !== id); app.points = app.points.filter((one) => one.id !== id); draw(); panel(); };
+
+// A turn as it is now; `fresh`: one that may not be there yet.
+function changed(turn, fresh = false) {
+  if (!app.at) {
+    const at = app.turns.findIndex((one) => one.id === turn.id);
+    if (at >= 0) app.turns = app.turns.with(at, turn);
+    else if (fresh && !app.after) app.turns = [...app.turns, turn].slice(-MOST);
+  }
+  if (fresh && !app.points.some((one) => one.id === turn.id)) {
+    app.points = [...app.points, turn];
+    app.total += 1;
+    if (app.points.length > POINTS) due.add("line");
+  }
+  if (fresh && app.play) app.play = { ...app.play, lines: app.play.lines.filter((line) => line.text.trim() !== turn.text.trim()) };
+  draw();
+  panel();
+}
+
+function spoken(line) {
+  if (!app.play) return;
+  const known = app.play.lines.findIndex((one) => one.line === line.line);
+  app.play = { ...app.play, running: true, lines: known < 0 ? [...app.play.lines, line] : app.play.lines.with(known, line) };
+  draw();
+}
+
+const EVENTS = {
+  turn: (turn) => changed(turn, true),
+  edited: (turn) => changed(turn), pinned: (turn) => changed(turn), unpinned: (turn) => changed(turn),
+  forgotten: ({ id }) => gone(id),
+  line: spoken,
+  round: () => { if (app.play) { app.play = { ...app.play, running: true, lines: [] }; draw(); } },
+  auto: ({ on }) => { if (app.play) { app.play = { ...app.play, auto: on }; draw(); } },
+  rested: () => load("play"),
+  rewound: () => load("turns", "line", "play", "branches"),
+  reset: () => load(...Object.keys(PARTS)),
+  branches: () => load("branches"),
+  seats: () => load("seats"),
+  overridden: () => panel(), marked: () => panel(), memories: () => panel(),
+  deleted: () => { toast("This story was removed.", "bad"); app.leave(); },
+  open: ({ again }) => { const was = lineState("open"); if (again || was === "lost") load(...Object.keys(PARTS)); },
+  lost: ({ times }) => { if (times > 1) lineState("lost"); },
+  refused: (error) => wrong(error),
+};
 
 let line = null;
 
-function listen(change) {
+// Sits down somewhere: at a story, on a branch, in a view. From there on the page hears what happens there.
+function settle(change) {
   line?.abort();
   line = new AbortController();
-  Object.assign(app, { older: [], fresh: true });
-  const done = app.set(change);
-  follow(`${app.path}/events`, { ...app.where }, hear, line.signal);
+  Object.assign(app, change, { lit: null, turns: [], points: [], total: 0, loaded: false, before: false, after: false });
+  app.play = app.play && { ...app.play, lines: [] };
+  note();
+  frame();
+  drawTabs(app);
+  const done = load(...Object.keys(PARTS));
+  follow(`${app.path}/events`, { ...app.where, seat: app.seat }, (event, data) => EVENTS[event]?.(data), line.signal);
   return done;
 }
 
-function hear(event, data) {
-  if ($("line")) $("line").textContent = event === "lost" ? "reconnecting…" : "";
-  if (event === "line" && app.play && !app.at) return spoken(data);
-  if (event === "deleted") { location.hash = ""; return undefined; }
-  return refresh();
+// -- what is shown ------------------------------------------------------------------------------------------------------------
+
+let drawn = 0;
+
+function draw() {
+  drawn ||= requestAnimationFrame(() => {
+    drawn = 0;
+    if (!app.story || !$("table") || !app.loaded) return;
+    $("table").classList.toggle("in-past", Boolean(app.at));
+    drawTop(app);
+    drawTurns(app);
+    drawComposer(app, $("composer"));
+    drawSeats(app, $("rail"));
+    drawTime(app, $("time"));
+    drawTabs(app);
+  });
 }
 
-// What is being said, between two looks at the whole. The line itself comes with every look.
-function spoken(data) {
-  if (app.seat) return refresh();
-  app.play.lines[data.line] = data;
-  app.play.running = true;
-  app.play.lines = [...app.play.lines].filter(Boolean);
-  if ($("turns")) renderTurns(app, $("turns"));
-  const column = $("scroll");
-  if (column && column.scrollHeight - column.scrollTop - column.clientHeight < 400) column.scrollTop = column.scrollHeight;
-  return undefined;
+const EASE = 250;
+let looked = 0;
+let waiting = null;
+
+// The inspector, at most four times a second.
+function panel() {
+  waiting ??= new Promise((go) => setTimeout(go, Math.max(0, looked + EASE - Date.now()))).then(() => {
+    waiting = null;
+    looked = Date.now();
+    return app.story && $("panel") && app.loaded ? drawPanel(app, $("panel")) : undefined;
+  });
+  return waiting;
 }
 
-function problem(error) {
-  if (error.status === 401) return login();
-  if (error.status === 404 && app.story) { toast("There is no such story here.", "bad"); location.hash = ""; return undefined; }
+const PANES = [["rail", "Seats"], ["story", "Story"], ["inspect", "Memory"], ["time", "Time"]];
+
+function frame() {
+  if ($("table")) return;
+  put($("main"), h("div", { id: "table" },
+    h("section", { id: "rail", "aria-label": "Seats" }),
+    h("section", { id: "story", "aria-label": "Story", tabindex: -1 },
+      h("div", { id: "scroll", role: "region", "aria-label": "What was told", tabindex: 0 }, h("div", { id: "turns" }, h("p", { class: "loading" }, "Opening the book…"))),
+      h("div", { id: "lit", role: "status" }), h("div", { id: "composer" })),
+    h("section", { id: "inspect", "aria-label": "Inspector" }, h("div", { id: "tabs", role: "tablist", "aria-label": "Inspector" }), h("div", { id: "panel", role: "tabpanel", tabindex: 0 })),
+    h("section", { id: "time", "aria-label": "Timeline" }),
+    h("nav", { id: "bottom", "aria-label": "Parts of the page" }, PANES.map(([pane, label]) => h("button", { "data-to": pane, onclick: () => app.show(pane) }, label)))));
+  app.show("story");
+}
+
+// -- coming and going -----------------------------------------------------------------------------------------------------------
+
+function wrong(error) {
+  if (!(error instanceof Problem)) throw error;
+  if (error.status === 401) { line?.abort(); return login(error, start); }
+  if (error.status === 404 && error.code === "unknown-story") { toast("There is no such story here. It may have been removed, or your token does not open it.", "bad"); app.leave(); return undefined; }
+  if (error.status === 404 && error.code === "unknown-branch") { toast("That branch is not there any more. This is the main line.", "bad"); return app.onto("main"); }
+  if (error.status === 404 && app.at) { toast("That turn is not there any more. This is the story as it is now.", "bad"); return app.travel(null); }
   return toast(error.message, "bad");
-}
-
-function login() {
-  const token = h("input", { type: "password", required: true, autocomplete: "off", id: "token", placeholder: "tk_…" });
-  put($("main"), h("form", { class: "login", onsubmit: (event) => { event.preventDefault(); keepToken(token.value.trim()); start(); } }, h("h1", {}, "Talekeeper"), h("label", { for: "token" }, "This table asks for a token."), token, h("button", { class: "button primary" }, "Sit down")));
-  token.focus();
 }
 
 async function start() {
   const asked = new URLSearchParams(location.hash.slice(1));
+  const again = asked.get("story") === app.story;
+  line?.abort();
   try {
-    app.me ??= await get("/me");
+    app.me = await get("/me");
     app.dm = app.me.dm;
     app.story = asked.get("story");
-    if (!app.story) { line?.abort(); header(); document.title = "Talekeeper"; return await home(app, $("main")); }
+    if (!again) Object.assign(app, NOTHING, { budgets: {}, drafts: {}, who: "", mode: "act" });
+    arrange($("banner"));
     put($("main"), h("p", { class: "loading" }, "Opening the book…"));
-    header();
-    return await listen({ branch: asked.get("branch") || "main", seat: asked.get("seat") || (app.dm ? "" : app.me.seats[0]), at: asked.get("at"), tab: asked.get("tab") in TABS ? asked.get("tab") : "prompt", all: [], turns: [] });
-  } catch (error) { return problem(error); }
+    drawTop(app);
+    if (!app.story) { document.title = "Talekeeper"; return await home(app, $("main")); }
+    const seat = asked.get("seat") || (app.dm ? "" : await ownSeat());
+    return await settle({ branch: asked.get("branch") || "main", seat, at: asked.get("at"), tab: asked.get("tab") in TABS ? asked.get("tab") : "prompt" });
+  } catch (error) { return unreached(error); }
 }
 
-paint(localStorage.getItem("talekeeper.theme") || "");
+// A player may have several seats; not every story has all of them.
+async function ownSeat() {
+  for (const seat of app.me.seats) {
+    if (app.me.seats.length === 1 || (await get(app.path, { seat }).catch(() => null))) return seat;
+  }
+  return app.me.seats[0];
+}
+
+// Nothing can be shown yet: say why, and go on by itself where that helps.
+function unreached(error) {
+  if (!(error instanceof Problem) || (error.status && error.status < 500)) return wrong(error);
+  put($("main"), h("div", { class: "empty" }, h("p", { class: "empty-title" }, "The server does not answer"), h("p", {}, "Is “talekeeper serve” still running? This page tries again by itself."), h("button", { class: "button primary", onclick: start }, "Try now")));
+  return setTimeout(start, 3000);
+}
+
+theme();
+listenToKeys(app);
 window.addEventListener("hashchange", start);
 start();

@@ -1,0 +1,50 @@
+// The keyboard does it all.
+import { $, h } from "/page/dom.js";
+
+const KEYS = [
+  ["n", "play the next round", (app) => app.dm && app.play && app.step()],
+  ["p", "let it play on, or pause", (app) => app.dm && app.play && app.auto(!app.play.auto)],
+  ["u", "undo the last round", (app) => app.dm && app.undo()],
+  ["a", "answer", (app) => { app.look({ mode: "act" }); soon("answer"); }],
+  ["w", "whisper", (app) => { if (app.dm || !app.game) { app.look({ mode: "whisper" }); soon("whisper"); } }],
+  ["j / k", "next or previous turn", null],
+  ["t", "timeline: then ← and →", (app) => { app.show("time"); $("scrub")?.focus(); }],
+  ["c", "continue from the turn you look at", (app) => app.dm && app.at && app.fork()],
+  ["Esc", "back to now", (app) => (app.lit ? app.dim() : app.at ? app.travel(null) : null)],
+  ["m", "the inspector's tabs: then ← and →", (app) => { app.show("inspect"); $(`tab-${app.tab}`)?.focus(); }],
+  ["0", "view everything", (app) => app.dm && app.as("")],
+  ["1–9", "view as that seat", null],
+  ["?", "this list", () => shortcuts()],
+];
+const soon = (id) => requestAnimationFrame(() => requestAnimationFrame(() => $(id)?.focus()));
+
+export function listenToKeys(app) {
+  document.querySelector(".skip").addEventListener("click", (event) => { event.preventDefault(); (document.querySelector("#scroll") || document.querySelector("main")).focus(); });
+  document.addEventListener("keydown", (event) => {
+    if (!app.story || !$("table") || event.ctrlKey || event.metaKey || event.altKey || event.target.closest("dialog")) return;
+    const writing = event.target.closest("input:not([type=range], [type=checkbox]), textarea, select");
+    if (writing) { if (event.key === "Escape") writing.blur(); return; }
+    const number = Number(event.key);
+    const key = KEYS.find(([name]) => (name === "Esc" ? "Escape" : name) === event.key);
+    if (event.key === "j" || event.key === "k") { event.preventDefault(); walk(event.key === "j" ? 1 : -1); }
+    else if (key?.[2]) { event.preventDefault(); key[2](app); }
+    else if (number > 0 && app.dm && app.party[number - 1]) app.as(app.party[number - 1].id);
+  });
+}
+
+function walk(by) {
+  const turns = [...document.querySelectorAll("article[data-id]")];
+  const now = turns.indexOf(document.activeElement?.closest("article[data-id]"));
+  const next = turns[now < 0 ? turns.length - 1 : Math.max(0, Math.min(turns.length - 1, now + by))];
+  next?.focus();
+  next?.scrollIntoView({ block: "nearest" });
+}
+
+export function shortcuts() {
+  const box = h("dialog", { class: "dialog", "aria-labelledby": "keys-title" }, h("h2", { id: "keys-title" }, "Keyboard"),
+    h("dl", { class: "keys" }, KEYS.map(([key, words]) => [h("dt", {}, h("kbd", {}, key)), h("dd", {}, words)])),
+    h("div", { class: "buttons end" }, h("button", { class: "button primary", onclick: () => box.close() }, "Close")));
+  box.addEventListener("close", () => box.remove());
+  document.body.append(box);
+  box.showModal();
+}

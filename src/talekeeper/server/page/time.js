@@ -1,0 +1,108 @@
+// Below: the whole story as a line, its branches, and a place on it. Wherever one stands, every panel shows that point.
+import { h, placeName, put, redraw, sign, svg } from "/page/dom.js";
+
+const IDLE = 120; // milliseconds of rest after which the page follows the hand on the slider
+
+export function drawTime(app, place) {
+  const { points } = app;
+  const state = JSON.stringify([app.branch, app.seat, app.at, app.at && app.turns.at(-1)?.number, points.length, points.at(-1)?.id, app.total, app.branches, app.dm, app.lit && [...app.lit.ids]]);
+  if (place.dataset.state === state) return;
+  place.dataset.state = state;
+  const dragging = place.querySelector("#scrub:active");
+  if (dragging) { place.dataset.state = ""; return; } // the hand is on it: drawn when it lets go
+  const now = index(app);
+  const where = h("div", { class: "where" }, step(app, now - 1, "prev", "Previous turn"), h("output", { class: "now", for: "scrub" }, words(app, now)), step(app, now + 1, "next", "Next turn"));
+  redraw(place, where, h("div", { class: "strip" }, lanes(app), h("div", { class: "track" }, ticks(app, now), slider(app, now))),
+    h("div", { class: "back" }, app.at && app.dm ? h("button", { class: "button primary", id: "fork", "data-key": "fork", onclick: () => app.fork() }, "Continue from here") : null, app.at ? h("button", { class: "button quiet", id: "now", "data-key": "now", onclick: () => app.travel(null) }, "Now") : null), chapters(app, now));
+}
+
+function index(app) {
+  if (!app.at) return app.points.length - 1;
+  const at = app.points.findIndex((one) => one.id === app.at);
+  return at >= 0 ? at : nearest(app.points, app.turns.at(-1)?.number ?? 0); // of a very long story not every turn is on the line
+}
+
+function words(app, now) {
+  const found = app.points[now];
+  if (!found) return [h("strong", {}, "The beginning")];
+  return [h("strong", {}, `Turn ${found.number.toLocaleString("en")}`), h("span", { class: "muted" }, app.at ? ` of ${last(app).toLocaleString("en")}` : " · now")];
+}
+
+const step = (app, to, name, label) => h("button", { class: "button quiet icon", id: `${name}-turn`, "data-key": name, title: label, "aria-label": label, disabled: !app.points[to] || (name === "next" && !app.at), onclick: () => app.travel(app.points[to].id) }, sign(name));
+
+// -- where everything is --------------------------------------------------------------------------------------------------------
+
+const last = (app) => app.points.at(-1)?.number ?? 1;
+// Branches share one scale, by number; the one that is looked at has at least half of the room.
+const scale = (app) => (app.seat || !app.dm ? last(app) : Math.max(last(app), Math.min(2 * last(app), Math.max(0, ...app.branches.map((one) => (one.name === app.branch ? 0 : one.head))))));
+const end = (app, branch) => (branch.name === app.branch ? last(app) : branch.head);
+const percent = (app, number) => `${Math.min(100, (100 * number) / scale(app)).toFixed(3)}%`;
+
+function slider(app, now) {
+  const { points } = app;
+  const go = (to) => { input.value = points[to].number; input.setAttribute("aria-valuetext", `turn ${points[to].number}`); put(input.closest("#time").querySelector(".now"), words({ ...app, at: points[to].id, points }, to)); };
+  let timer = null;
+  const travel = (to) => { clearTimeout(timer); timer = setTimeout(() => app.travel(points[to].id), IDLE); };
+  const input = h("input", { type: "range", id: "scrub", "data-key": "scrub", min: 0, max: last(app), value: points[now]?.number ?? 0, disabled: points.length < 2, "aria-label": "Point in the story", "aria-valuetext": app.at ? `turn ${points[now]?.number ?? 0}` : "now",
+    style: { "--share": last(app) / scale(app) },
+    oninput: () => { const to = nearest(points, Number(input.value)); go(to); travel(to); },
+    onchange: () => { clearTimeout(timer); app.travel(points[nearest(points, Number(input.value))].id); },
+    onkeydown: (event) => {
+      const by = { ArrowLeft: -1, ArrowDown: -1, ArrowRight: 1, ArrowUp: 1, PageDown: -10, PageUp: 10 }[event.key];
+      if (!by) return;
+      event.preventDefault();
+      const to = Math.max(0, Math.min(points.length - 1, nearest(points, Number(input.value)) + by));
+      go(to);
+      travel(to);
+    } });
+  return input;
+}
+
+function nearest(points, number) {
+  let low = 0;
+  let high = points.length - 1;
+  while (low < high) { const middle = (low + high) >> 1; if (points[middle].number < number) low = middle + 1; else high = middle; }
+  return low > 0 && number - points[low - 1].number < points[low].number - number ? low - 1 : low;
+}
+
+// A thousand turns in a hundred strokes: one path for each kind.
+function ticks(app, now) {
+  const here = app.points[now]?.number ?? 0;
+  const groups = new Map();
+  let place = null;
+  for (const one of app.points) {
+    const kind = app.lit?.ids.has(one.id) ? "lit" : one.kind === "whisper" || one.kind === "session" ? one.kind : one.kind === "event" || one.kind === "note" ? "event" : one.speaker === "dm" ? "told" : "said";
+    const moved = one.location && place && one.location !== place;
+    place = one.location ?? place;
+    const name = `${kind} ${one.number > here ? "later" : ""}`;
+    if (!groups.has(name)) groups.set(name, []);
+    groups.get(name).push(one.number);
+    if (moved) groups.set("scene", [...(groups.get("scene") ?? []), one.number]);
+  }
+  const high = { lit: 20, whisper: 16, session: 20, event: 4, told: 11, said: 8, scene: 20 };
+  return svg("svg", { class: app.points.length > 300 ? "ticks dense" : "ticks", "aria-hidden": "true" }, svg("line", { class: "rail-line", x1: 0, x2: percent(app, last(app)), y1: 21, y2: 21 }), svg("line", { class: "done", x1: 0, x2: percent(app, here), y1: 21, y2: 21 }),
+    [...groups].map(([name, numbers]) => svg("g", { class: `tick ${name}` }, numbers.map((number) => svg("line", { x1: percent(app, number), x2: percent(app, number), y1: 20, y2: 20 - high[name.split(" ")[0]] })))));
+}
+
+// Where there is no room for a line to point at: the places that the story came through.
+function chapters(app, now) {
+  const found = [];
+  for (const one of app.points) if (one.location && one.location !== found.at(-1)?.location) found.push(one);
+  found.splice(0, found.length - 60);
+  const here = found.findLast((one) => one.number <= (app.points[now]?.number ?? 0));
+  return h("ol", { class: "chapters" }, found.reverse().map((one) => h("li", {}, h("button", { "data-key": `chapter-${one.id}`, "aria-current": String(one === here), onclick: () => app.travel(one.id) }, h("span", {}, placeName(one.location)), h("span", { class: "muted small" }, `turn ${one.number.toLocaleString("en")}`)))));
+}
+
+// The lines that the story has taken, each from where it left another.
+function lanes(app) {
+  if (!app.dm || app.branches.length < 2) return null;
+  const row = new Map(app.branches.map((one, number) => [one.name, number]));
+  const y = (name) => 12 + 24 * (row.get(name) ?? 0);
+  const drawn = app.branches.map((one) => {
+    const from = percent(app, one.forked_at);
+    return svg("g", { class: one.name === app.branch ? "lane here" : "lane" }, one.parent !== null && row.has(one.parent) ? svg("line", { x1: from, x2: from, y1: y(one.parent), y2: y(one.name) }) : null,
+      svg("line", { x1: from, x2: percent(app, end(app, one)), y1: y(one.name), y2: y(one.name) }), svg("circle", { cx: percent(app, end(app, one)), cy: y(one.name), r: 4 }), one.parent !== null ? svg("circle", { cx: from, cy: y(one.parent), r: 2.5 }) : null);
+  });
+  const names = app.branches.map((one) => h("button", { class: "branch", "data-key": `branch-${one.name}`, "data-branch": one.name, "aria-pressed": String(one.name === app.branch), title: one.parent ? `from ${one.parent}, after turn ${one.forked_at}` : "the first line", onclick: () => app.onto(one.name) }, one.name));
+  return h("div", { class: "lanes", role: "group", "aria-label": "Branches" }, app.seat ? null : svg("svg", { class: "graph", "aria-hidden": "true", height: 24 * app.branches.length }, drawn), names);
+}

@@ -1,0 +1,176 @@
+"""When the line breaks, when a token is refused, when someone else was first: the page says so, and what to do."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from playwright.async_api import Browser, Page, expect
+from tests.web.conftest import Api, Looked, NewPage, NewStory, Server, Shot
+from tests.web.hands import TOLD, begin, rounds, sit, texts
+
+TOKENS = {name: f"tk_{name * 12:.40}" for name in ("owner", "nell")}
+
+
+class Wire:
+    """What lies between a browser and a server, to be cut."""
+
+    def __init__(self, to: int) -> None:
+        self.to, self.port = to, 0
+        self.ends: set[asyncio.StreamWriter] = set()
+        self.server: asyncio.Server | None = None
+
+    async def mend(self) -> str:
+        self.server = await asyncio.start_server(self._join, "127.0.0.1", self.port)
+        self.port = self.server.sockets[0].getsockname()[1]
+        return f"http://127.0.0.1:{self.port}"
+
+    async def cut(self) -> None:
+        assert self.server is not None
+        self.server.close()
+        for end in list(self.ends):
+            end.transport.abort()
+        self.ends.clear()
+
+    async def _join(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        there, back = await asyncio.open_connection("127.0.0.1", self.to)
+        self.ends |= {writer, back}
+        await asyncio.gather(self._carry(reader, back), self._carry(there, writer))
+
+    async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(ConnectionError):
+            while piece := await reader.read(65_536):
+                writer.write(piece)
+                await writer.drain()
+        writer.close()
+
+
+async def test_a_page_outlives_its_server(new_page: NewPage, own_server: Callable[..., Server], shot: Shot) -> None:
+    server = own_server()
+    page = await new_page(server=server.url)
+    await begin(page)
+    await page.locator("#answer").fill("I hold my breath.")
+    server.stop()
+    await expect(page.locator(".banner")).to_contain_text("The server does not answer.")
+    await page.locator("#answer").press("Enter")
+    await expect(page.locator(".toast.bad")).to_contain_text("What you wrote is still here")
+    await shot(page, "server-gone")
+    server.start()
+    await expect(page.locator(".banner")).to_have_count(0)
+    await expect(page.locator("#answer, #step")).to_have_count(1)
+    if await page.locator("#step").count():  # a round that was not written is played again
+        await page.locator("#step").click()
+    await expect(page.locator("#answer")).to_have_value("I hold my breath.")
+    await page.locator("#answer").press("Enter")
+    await expect(page.locator("article.said[data-id]", has_text="I hold my breath.")).to_have_count(1)
+
+
+async def test_what_was_told_while_the_line_was_down_is_there_when_it_is_back(
+    new_page: NewPage, new_story: NewStory, api: Api, served: Server, socket_enabled: None
+) -> None:
+    story = await new_story()
+    wire = Wire(served.port)
+    page = await sit(new_page, story, server=await wire.mend())
+    await wire.cut()
+    await expect(page.locator(".banner")).to_be_visible()
+    await api("POST", f"/stories/{story}/whisper", {"speaker": "dm", "to": ["ibbi"], "text": "While you were away."})
+    await api.rounds(story, 1)
+    await wire.mend()
+    await expect(page.locator("article.whisper", has_text="While you were away.")).to_be_visible()
+    await expect(page.locator(".banner")).to_have_count(0)
+    told = (await api("GET", f"/stories/{story}/turns", limit="200"))["turns"]
+    assert (await texts(page))[-1].split() == told[-1]["text"].split()
+    await wire.cut()
+
+
+async def test_a_page_that_is_opened_before_the_server_waits_for_it(new_page: NewPage, own_server: Callable[..., Server]) -> None:
+    server = own_server()
+    page = await new_page(server=server.url)
+    await expect(page.locator(".scenario").first).to_be_visible()
+    server.stop()
+    await page.evaluate("location.hash = 'story=local.x'")
+    await expect(page.locator(".empty-title")).to_have_text("The server does not answer")
+    server.start()
+    await expect(page.locator(".scenario").first).to_be_visible()
+
+
+async def test_someone_else_was_first(new_page: NewPage, new_story: NewStory, api: Api) -> None:
+    story = await new_story()
+    page = await new_page(story)
+    await expect(page.locator("#step")).to_be_visible()
+    await page.context.route("**/events?**", lambda route: route.abort())  # it does not hear of it
+    await page.reload()
+    await expect(page.locator("#step")).to_be_visible()
+    await api("POST", f"/stories/{story}/step")
+    await api.rested(story)
+    await page.locator("#step").click()
+    await expect(page.locator(".toast.bad")).to_contain_text("send again if you still mean it")
+    await expect(page.locator("#answer")).to_be_visible()
+
+
+# -- tokens ------------------------------------------------------------------------------------------------------------
+
+
+def token_file(folder: Path) -> Path:
+    file = folder / "tokens.toml"
+    grants = {"owner": "dm = true", "nell": 'seats = ["nell"]'}
+    file.write_text(
+        "\n".join(f'[[token]]\nname = "{name}"\ntoken = "{TOKENS[name]}"\ntenant = "local"\n{more}\n' for name, more in grants.items())
+    )
+    file.chmod(0o600)
+    return file
+
+
+async def sit_down(page: Page, token: str) -> None:
+    await page.locator("#token").fill(token)
+    await page.get_by_role("button", name="Sit down").click()
+
+
+async def test_a_token_is_asked_for_and_shows_what_is_its_own(
+    new_page: NewPage, own_server: Callable[..., Server], tmp_path: Path, accessible: Looked, shot: Shot, browser: Browser
+) -> None:
+    file = token_file(tmp_path)
+    server = own_server("--tokens", str(file))
+    dm = await new_page(server=server.url)
+    await accessible(dm, "the door")
+    await sit_down(dm, "tk_" + "wrong" * 8)
+    await expect(dm.locator(".failed")).to_contain_text("token")
+    await shot(dm, "token")
+    await accessible(dm, "a refused token")
+    await sit_down(dm, TOKENS["owner"])
+    await begin(dm, name="with tokens")
+    await rounds(dm, 1)
+
+    nell = await new_page(server=server.url)
+    await sit_down(nell, TOKENS["nell"])
+    await nell.locator(".row", has_text="with tokens").click()
+    await expect(nell.locator(TOLD).first).to_be_visible()
+    await expect(nell.locator("#undo, #export, .branch, #fork, [data-seat=osric]")).to_have_count(0)
+    await accessible(nell, "a player's table")
+    await shot(nell, "player")
+    await dm.locator("#step").click()
+    await nell.locator("#answer").fill("I look at Osric's boots.")
+    await nell.locator("#answer").press("Enter")
+    await expect(dm.locator("article.said[data-id]", has_text="I look at Osric's boots.")).to_be_visible()
+    await expect(nell.locator("article.said[data-id]", has_text="I look at Osric's boots.")).to_be_visible()
+
+    file.write_text(file.read_text().replace(TOKENS["nell"], "tk_" + "other" * 8))  # taken back while she plays
+    await expect(nell.locator("#token")).to_be_visible()
+    await sit_down(nell, "tk_" + "other" * 8)
+    await expect(nell.locator("article.said[data-id]", has_text="I look at Osric's boots.")).to_be_visible()
+
+
+async def test_a_server_with_narrow_limits_is_given_time(new_page: NewPage, own_server: Callable[..., Server], tmp_path: Path) -> None:
+    file = token_file(tmp_path)
+    file.write_text(file.read_text() + "\n[limits]\nrate = 5.0\nburst = 6\n")
+    server = own_server("--tokens", str(file))
+    page = await new_page(server=server.url)
+    refused: list[str] = []
+    page.on("response", lambda answer: refused.append(json.dumps(answer.url)) if answer.status == 429 else None)
+    await sit_down(page, TOKENS["owner"])
+    await begin(page)
+    await expect(page.locator("#panel .bar")).to_be_visible()
+    assert refused, "the limits were not felt"
