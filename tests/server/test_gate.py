@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.server.conftest import SEATS, STORY, TOKENS, Table, served
+from tests.server.conftest import SEATS, STORY, TOKENS, Client, Table, served
 
 import talekeeper as tk
 from talekeeper.server.app import create_app
@@ -143,6 +143,7 @@ async def test_no_answer_lets_other_origins_read_it(table: Table) -> None:
     answer = await table.owner("GET", "/me", headers={"Origin": "http://evil.example"})
     assert not [name for name in answer.headers if name.startswith("access-control-")]
     assert answer.headers["x-content-type-options"] == "nosniff"
+    assert answer.headers["cross-origin-resource-policy"] == "same-origin"
     assert answer.headers["cache-control"] == "private, no-cache"
     assert (await table.owner("OPTIONS", "/me", headers={"Origin": "http://evil.example"})).status_code == 405
 
@@ -162,8 +163,9 @@ async def test_a_token_has_its_rate_and_others_have_theirs() -> None:
 
 async def test_who_guesses_tokens_is_slowed_down_and_nobody_else() -> None:
     async with served(":memory:", limits=Limits(guesses=3)) as table:
-        stranger = table.client(None)
-        assert [(await stranger("GET", "/me")).status_code for _ in range(5)] == [401] * 3 + [429] * 2
+        stranger, guesser = table.client(None), Client(table.http, "tk_wrong")
+        assert {(await stranger("GET", "/me")).status_code for _ in range(5)} == {401}, "who comes without one is asked for it"
+        assert [(await guesser("GET", "/me")).status_code for _ in range(5)] == [401] * 3 + [429] * 2
         assert (await table.owner("GET", "/me")).status_code == 200
 
 

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,10 @@ from tests.server.conftest import SEATS, STORY, TOKENS, Client
 from tests.server.test_events import parse
 from tests.test_story import deed
 
+import talekeeper as tk
 from talekeeper.cli import main
+from talekeeper.server import run
+from talekeeper.server.app import create_app
 
 pytestmark = [pytest.mark.enable_socket, pytest.mark.allow_hosts(["127.0.0.1", "::1"])]
 
@@ -231,6 +234,68 @@ async def test_a_slow_sender_and_a_malformed_one_harm_nobody(server: Server, own
     await owner.tell("Still here.")
     for one in (writer, bad):
         one.close()
+
+
+@asynccontextmanager
+async def serving(monkeypatch: pytest.MonkeyPatch, **settings: float) -> AsyncIterator[tuple[tk.Story, Any, int]]:
+    """A server in this process, less patient than usual; its story, its app and its port."""
+    for name, value in settings.items():
+        monkeypatch.setattr(run, name, value)
+    async with tk.open(":memory:") as keeper:
+        story = await keeper.story(tk.MemoryKey("local", "ana", "ash-crown"), seats=[tk.Seat("dm", role="dm"), tk.Seat("rogue")])
+        app, ready = create_app(keeper), asyncio.Event()
+        with run.listen("127.0.0.1", 0, guarded=False) as made:
+            served = asyncio.create_task(run.serve(app, made, ready=ready.set))
+            await ready.wait()
+            yield story, app, made.getsockname()[1]
+            signal.raise_signal(signal.SIGTERM)
+            await served
+
+
+async def test_who_does_not_come_to_the_point_is_turned_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with serving(monkeypatch, HEAD=0.6) as (_, _, port):
+        lines = [await asyncio.open_connection("127.0.0.1", port) for _ in range(3)]
+        whole = f"GET /health/live HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n".encode()
+        lines[1][1].write(whole)
+        assert b"200" in await lines[1][0].readline()
+
+        async def trickle(writer: asyncio.StreamWriter) -> None:
+            with suppress(ConnectionError):
+                while True:
+                    writer.write(b"X")
+                    await writer.drain()
+                    await asyncio.sleep(0.05)
+
+        trickling = [asyncio.create_task(trickle(writer)) for _, writer in lines[1:]]
+        for reader, writer in lines:
+            with suppress(ConnectionError):
+                async with asyncio.timeout(5):
+                    await reader.read()
+            writer.close()
+        for task in trickling:
+            task.cancel()
+        async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}/api/v1") as http, line(Client(http, None)) as frames:
+            await some(frames, 1)
+            await asyncio.sleep(1.5)  # a request that is being answered is not idle
+            assert (await http.get("/me")).status_code == 200
+            await http.post(f"{STORY}/turns", json={"speaker": "dm", "text": "Still here."})
+            assert (await some(frames, 1))[0]["data"]["text"] == "Still here."
+
+
+async def test_a_reader_who_takes_nothing_in_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with serving(monkeypatch, STALLED=1.0) as (story, app, port):
+        _, writer = await asyncio.open_connection("127.0.0.1", port, limit=1024)
+        writer.transport.pause_reading()  # type: ignore[attr-defined]
+        writer.write(f"GET /api/v1{STORY}/events HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n".encode())
+        while not app.state.house.hub.count:
+            await asyncio.sleep(0.01)
+        for number in range(150):
+            await story.append("dm", f"{number} " + "and on and on " * 7000)
+        async with asyncio.timeout(30):
+            while app.state.house.hub.count:
+                app.state.house.hub.wake(story.key)
+                await asyncio.sleep(0.05)
+        writer.close()
 
 
 async def test_without_tokens_it_serves_this_machine(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 API = "/api/v1"
-PATIENCE = 120.0
+PATIENCE = 600.0
 """Seconds until an answer, or the end of a round, is given up."""
 GLANCE = 10.0
 """Seconds without an event after which a player looks by itself whether the round is over."""
@@ -128,7 +128,8 @@ class Player:
                 await asyncio.sleep(1)
 
     async def _round(self, think: float) -> None:
-        await self._until_rested("POST", f"{self._story}/step")
+        if (await self._ask("GET", f"{self._story}/play"))["waiting"] != self._me:
+            await self._until_rested("POST", f"{self._story}/step")
         while (await self._ask("GET", f"{self._story}/play"))["waiting"] == self._me:
             await asyncio.sleep(think)
             choices = (await self._ask("GET", f"{self._story}/scene?seat={self._me}"))["choices"]

@@ -24,7 +24,10 @@ IMPORT = "/api/v1/import"
 OPEN = frozenset({"/health/live", "/health/ready", "/api/v1/openapi.json"})
 """What may be asked for without a token: nothing in it is anyone's. Neither is there in the page, which asks for one."""
 PAGE = "/page/"
-_HEADERS = ((b"cache-control", b"private, no-cache"), (b"x-content-type-options", b"nosniff"), (b"referrer-policy", b"no-referrer"))
+_HEADERS = (
+    (b"cache-control", b"private, no-cache"), (b"x-content-type-options", b"nosniff"), (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+)  # fmt: skip
 
 
 class Gate:
@@ -87,7 +90,7 @@ class Gate:
         grant = tokens.find(token) if kind.lower() == "bearer" and token else None
         if grant is None:
             address = scope["client"][0] if scope.get("client") else ""
-            wait = self._guesses.take(address)
+            wait = self._guesses.take(address) if token else 0.0  # who comes without one does not guess
             if wait:
                 raise slow_down(wait)
             raise Problem(

@@ -42,7 +42,7 @@ ROOMS = 256
 """How many games are kept at hand; one that was put away is found again in its story."""
 TELL_EVERY = 0.04
 """Seconds between two looks at a line that is being spoken."""
-AT_ONCE = 3
+AT_ONCE = 2
 """How many rounds are thought about at once; those that wait for a model do not count."""
 BREATH = 0.6
 """Seconds between two rounds that play by themselves."""
@@ -118,6 +118,7 @@ class Room:
         self.failed: str = ""
         self.auto = False
         self._hub, self._ticket = hub, ticket
+        self._seen = ""
         self._lock = asyncio.Lock()
         self._task: asyncio.Task[None] | None = None
 
@@ -134,6 +135,11 @@ class Room:
     def running(self) -> bool:
         return self._task is not None and not self._task.done()
 
+    async def glance(self, version: str) -> None:
+        """Looks, where the story is not where it was."""
+        if version != self._seen:
+            await self.look()
+
     async def look(self) -> None:
         """Takes note of what happened to the story meanwhile."""
         if self.running or self._lock.locked():
@@ -149,6 +155,7 @@ class Room:
         elif not self.lines:  # it began to wait before this process did
             for beat in self.game.so_far():
                 self._hear(beat)
+        self._seen = self.table.story.version
 
     # -- rounds ----------------------------------------------------------------------------------------------------------------
 
@@ -344,7 +351,7 @@ class Rooms:
             room = await asyncio.shield(self._opening[place])
         self._rooms[place] = room
         await self._tidy()
-        await room.look()
+        await room.glance(story.version)
         return room
 
     async def _open(self, story: Story) -> Room:
@@ -362,7 +369,8 @@ class Rooms:
         return Room(await Game(table, rounds).__aenter__(), self._hub, ticket)
 
     async def warm_up(self) -> None:
-        """Loads what games need, so that the first who plays need not wait for it."""
+        """Loads what takes a second or two, so that nobody has to wait for it: what counts tokens, and what games need."""
+        await asyncio.to_thread(self._keeper.counter.count, "Once upon a time")
         with suppress(Problem):  # where nobody can play, those who try are told so
             await self._opened()
 

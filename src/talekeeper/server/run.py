@@ -6,11 +6,13 @@ import asyncio
 import logging
 import signal
 import socket
+import time
 from collections.abc import Callable
 from types import FrameType
 
 import uvicorn
 from fastapi import FastAPI
+from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from talekeeper.errors import InvalidInput
 from talekeeper.server.door import House
@@ -19,6 +21,10 @@ from talekeeper.server.gate import is_loopback
 GRACE = 10
 """Seconds that requests have to come to their end when the server goes down."""
 CONNECTIONS = 1000
+HEAD = 10.0
+"""Seconds in which a connection has to come up with a whole request, so that idle ones do not use up what there is."""
+STALLED = 60.0
+"""Seconds after which a reader who takes nothing in is given up."""
 
 
 def listen(host: str, port: int, *, guarded: bool) -> socket.socket:
@@ -35,6 +41,8 @@ def listen(host: str, port: int, *, guarded: bool) -> socket.socket:
         )
     made = socket.socket(family, kind, protocol)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    if hasattr(socket, "TCP_USER_TIMEOUT"):  # connections have it from here
+        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(STALLED * 1000))
     try:
         made.bind(address)
     except OSError as exc:
@@ -50,25 +58,39 @@ def address_of(made: socket.socket) -> str:
 
 
 class _Server(uvicorn.Server):
-    """Ends the streams before it waits for connections to end: they would not by themselves."""
+    """Ends the streams before it waits for connections to end: they would not by themselves. And turns away who does not come to the
+    point, which uvicorn leaves to others."""
 
     def __init__(self, config: uvicorn.Config, house: House, ready: Callable[[], None]) -> None:
         super().__init__(config)
         self._house = house
         self._ready = ready
-        self._warming: asyncio.Task[None] | None = None
+        self._beside: list[asyncio.Task[None]] = []
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         if self.started:
             self._ready()
-            self._warming = asyncio.create_task(self._house.rooms.warm_up())
+            self._beside = [asyncio.create_task(self._house.rooms.warm_up()), asyncio.create_task(self._turn_away())]
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         await super().shutdown(sockets)
-        if self._warming is not None:
-            self._warming.cancel()
-            await asyncio.gather(self._warming, return_exceptions=True)
+        for task in self._beside:
+            task.cancel()
+        await asyncio.gather(*self._beside, return_exceptions=True)
+
+    async def _turn_away(self) -> None:
+        """Closes connections on which no whole request has come since the last one was answered."""
+        since: dict[H11Protocol, tuple[RequestResponseCycle | None, float]] = {}
+        while True:
+            await asyncio.sleep(HEAD / 4)
+            now = time.monotonic()
+            there = [one for one in self.server_state.connections if isinstance(one, H11Protocol)]
+            idle = [one for one in there if getattr(one.cycle, "response_complete", True)]  # none has come yet, or it is answered
+            since = {one: since[one] if one in since and since[one][0] is one.cycle else (one.cycle, now) for one in idle}
+            for one, (_, began) in since.items():
+                if now - began >= HEAD:
+                    one.transport.abort()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Told to stop: once, in peace; by a second Ctrl-C, at once. The process then ends by itself, after it has closed its file."""
@@ -81,7 +103,7 @@ async def serve(app: FastAPI, made: socket.socket, *, ready: Callable[[], None] 
     """Serves an app of `create_app` until the process is told to stop."""
     config = uvicorn.Config(
         app, access_log=False, log_config=None, log_level=logging.WARNING, server_header=False, proxy_headers=False, lifespan="off",
-        ws="none", limit_concurrency=CONNECTIONS, timeout_keep_alive=5, timeout_graceful_shutdown=GRACE,
+        http="h11", ws="none", limit_concurrency=CONNECTIONS, timeout_keep_alive=5, timeout_graceful_shutdown=GRACE,
     )  # fmt: skip
     made.listen(1024)
     house: House = app.state.house

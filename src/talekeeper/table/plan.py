@@ -295,7 +295,7 @@ class Outlook:
         return self.far(action.needs) == 0
 
 
-@functools.lru_cache(maxsize=64)
+@functools.lru_cache(maxsize=256)
 def _outlook(pack: _Boxed, known: frozenset[str]) -> Outlook:
     return Outlook(pack.scenario, known)
 

@@ -38,6 +38,11 @@ def viewpoint(state: GameState, seat: str) -> str:
     return seat if seat in state.party else (state.able or state.alive or state.party)[0]
 
 
+def condition(state: GameState, who: str) -> str:
+    """How one of the party is: unhurt (empty), hurt, down, dead."""
+    return "dead" if who in state.dead else _CONDITIONS[state.wounds.get(who, 0)]
+
+
 def scene(scenario: Scenario, state: GameState, seat: str, seed: int = 0) -> Scene:
     """What a seat may know. A seat that is not of the party (DM, keeper) sees the party's place, and all secrets."""
     eyes, all_seeing = viewpoint(state, seat), seat not in state.party
@@ -53,7 +58,7 @@ def scene(scenario: Scenario, state: GameState, seat: str, seed: int = 0) -> Sce
         time=f"day {day(state)}, {watch(state)}",
         weather=weather(scenario, state, seed),
         act=next(act.title for act in scenario.acts if act.id == state.act),
-        condition=_CONDITIONS[state.wounds.get(eyes, 0)] if eyes not in state.dead else "dead",
+        condition=condition(state, eyes),
         exits=tuple(
             Way(exit.to, scenario.name(exit.to), exit.way, "" if is_open else exit.blocked)
             for exit, is_open in ways_out(state, scenario, place.id, "" if all_seeing else eyes)

@@ -17,6 +17,7 @@ from talekeeper.table.game import GameState
 from talekeeper.table.ledger import ledger as full_ledger
 from talekeeper.table.plan import open_objectives
 from talekeeper.table.scenario import Scenario
+from talekeeper.table.scene import condition
 from talekeeper.table.scene import scene as scene_of
 from talekeeper.table.table import Setup
 
@@ -84,8 +85,8 @@ async def _play(room: Room, seat: str | None) -> schemas.Play:
 def _player(room: Room, state: GameState, id: str, *, shown: bool) -> schemas.Player:
     """Of others, a seat knows who plays them; how they are it sees in its scene, if they are there."""
     hero = room.table.scenario.heroes[id]
-    condition = scene_of(room.table.scenario, state, id).condition if shown else ""
-    return schemas.Player(id=id, name=hero.name, calling=hero.calling, human=id in room.table.setup.humans, condition=condition)
+    how = condition(state, id) if shown else ""
+    return schemas.Player(id=id, name=hero.name, calling=hero.calling, human=id in room.table.setup.humans, condition=how)
 
 
 @router.get("/stories/{story}/scene", summary="Where a seat is, and what it could do")
