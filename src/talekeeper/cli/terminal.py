@@ -7,6 +7,7 @@ a slash is for the table, everything else is what the character does.
 from __future__ import annotations
 
 import asyncio
+import re
 import shlex
 import sys
 from collections.abc import Awaitable, Callable, Sequence
@@ -41,6 +42,12 @@ HELP = (
 
 
 SHOWN_CHOICES, TRIES = 6, 3
+
+
+_MEANT = {"inventory": "/look", "i": "/look", "inv": "/look", "save": "/save", "quit": "/quit", "exit": "/quit", "undo": "/undo"}
+"""What people type at a game without thinking of a slash."""
+_DICE = re.compile(r"\d")
+"""What was thrown for is worth a line; of the rest the narrator tells."""
 
 
 class Quit(Exception):
@@ -106,6 +113,8 @@ class Terminal:
         self._pace = pace
         self._nudge: str | None = None
         self._prose: Prose | None = None
+        self._speech = ""
+        self._shown: set[str] = set()
         self._status = Status()
         self._offered: Beat | None = None
         self._table_commands: dict[str, Callable[[list[str]], Awaitable[None]]] = {
@@ -153,18 +162,22 @@ class Terminal:
                     status("the game master thinks …")
                     async for beat in beats:
                         await self._beat(beat)
+                self._shown.clear()
                 return
             except ModelFailed as exc:
                 self._end_speech()
                 click.echo(click.style(one_line(f"{exc}: that was not told. Nothing is lost."), fg="red"), err=True)
                 if attempt + 1 == TRIES:
                     raise
-                beats = self._game.go_on()
+                beats = self._game.round()
             finally:
                 self._end_speech()
 
     async def _beat(self, beat: Beat) -> None:
+        if beat.text and beat.text in self._shown:
+            return  # of a round that was cut short and is taken up
         if beat.kind == "speech" and self._may_see(beat.hearers):
+            self._speech += beat.text
             if self._prose is None:
                 self._status.clear()
                 self._speaker(beat)
@@ -173,10 +186,12 @@ class Terminal:
             if self._pace:
                 await asyncio.sleep(self._pace)
         elif beat.kind == "end":
+            self._shown.add(self._speech.strip())
             self._end_speech()
             self._status("…")
-        elif beat.kind == "ruling" and self._may_see(beat.hearers):
+        elif beat.kind == "ruling" and self._may_see(beat.hearers) and _DICE.search(beat.text):
             self._end_speech()
+            self._shown.add(beat.text)
             click.echo(dim(hang("", f"  ⚂ {beat.text}", 2)))
         elif beat.kind == "refused" and beat.text and self._may_see(beat.hearers):
             self._end_speech()
@@ -191,6 +206,7 @@ class Terminal:
             click.echo("")
 
     def _end_speech(self) -> None:
+        self._speech = ""
         if self._prose is not None:
             self._prose.close()
             self._prose = None
@@ -204,6 +220,7 @@ class Terminal:
             click.echo(dim(f"\n{scene.get('place_name', '')}  ·  {scene.get('time', '')}"))
             self._offer(choices[:SHOWN_CHOICES])
         text = (await self._read(f"{name} > ")).strip()
+        text = _MEANT.get(text.casefold().rstrip(".!"), text)
         if text.startswith("/"):
             await self._command(text)
         elif text.isdigit() and 1 <= int(text) <= len(choices):
@@ -338,10 +355,13 @@ class Terminal:
             click.echo(dim("nothing yet"))
 
     async def _on_ledger(self, words: list[str]) -> None:
-        from talekeeper.table.ledger import ledger
+        from talekeeper.table.ledger import known_to, ledger
 
-        for line in ledger(await self._table.state(), self._table.scenario).lines:
-            click.echo(safe(line))
+        lines = ledger(known_to(self._table.setup.humans, await self._table.state()), self._table.scenario).lines
+        for line in lines:
+            click.echo(hang("", line, 0))
+        if not lines:
+            click.echo(dim("nothing yet: no promise, no item, no death, no secret"))
 
     async def _on_save(self, words: list[str]) -> None:
         click.echo(dim(f"saved in {self._where}, branch {self._table.story.branch}, after every round"))

@@ -6,14 +6,18 @@ words of the fold.
 
 from __future__ import annotations
 
+import functools
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+
+from talekeeper.table.prose import phrases
 
 _MOMENT = re.compile(r"^- Turn \d+ \(\w+\): (.+)$", re.M)
 _QUOTE = re.compile(r"“([^“”]{16,160})”")
 _SPEAKER = re.compile(r"^\s*\[?([^\]:\n]{1,40})\]?(?:, whispering)?: (.*)$", re.M)
 _SENTENCE = re.compile(r"[^.!?…]+[.!?…]")
+_SAYS = re.compile(r"\b(?:says|said|whispers|asks|answers|mutters|adds|calls)\b")
 _NEAR = 60
 _LONGEST = 14
 _WORN = 2
@@ -40,11 +44,29 @@ def quotes(context: str, speakers: Iterable[str]) -> list[Quoted]:
     found: list[Quoted] = []
     for quote in _QUOTE.finditer(context):
         after, before = context[quote.end() : quote.end() + _NEAR], context[max(0, quote.start() - _NEAR) : quote.start()]
-        speaker = names.search(re.split(r"[.!?]\s", after)[0]) or names.search(re.split(r"[.!?\n]\s*", before)[-1])
+        said = re.split(r"[.!?“\n]", after)[0], re.split(r"[.!?”\n]\s*", before)[-1]
+        speaker = next((name for part in said if _SAYS.search(part) and (name := names.search(part))), None)
         words = _whole(quote[1])
-        if speaker and words and context.count(words) < _WORN:
+        if speaker and words and "‘" not in words and not _is_common(words) and context.count(words) < _WORN:
             found.append(Quoted(speaker[1], words))
     return list(dict.fromkeys(found))
+
+
+@functools.cache
+def _common_runs() -> frozenset[tuple[str, ...]]:
+    """Every three words that follow each other in lines which belong to no pack."""
+    parts = (part for lines in phrases().values() for line in lines for part in re.split(r"[{}|]", line))
+    return frozenset(run for part in parts for run in _runs(part))
+
+
+def _runs(text: str) -> Iterator[tuple[str, ...]]:
+    words = re.findall(r"[\w’']+", text.casefold())
+    yield from zip(words, words[1:], words[2:], strict=False)
+
+
+def _is_common(words: str) -> bool:
+    """Whether anyone might have said it: not worth being told again."""
+    return any(run in _common_runs() for run in _runs(words))
 
 
 def said_to(context: str, who: str, npc: Iterable[str]) -> list[str]:

@@ -25,12 +25,16 @@ class Ruled:
     commands: list[Command] = field(default_factory=list)
     mark: Mark | None = None
 
+    @property
+    def is_nothing(self) -> bool:
+        return any(isinstance(one, cm.TellBeat) and one.what == "nothing" for one in self.commands)
+
 
 class Case:
     """An action, seen from where it is done. `state` moves on from one intent of the action to the next."""
 
-    def __init__(self, scenario: Scenario, state: GameState, actor: str, prose: Prose) -> None:
-        self.scenario, self.state, self.actor, self.prose = scenario, state, actor, prose
+    def __init__(self, scenario: Scenario, state: GameState, actor: str, prose: Prose, *, leads: bool = True) -> None:
+        self.scenario, self.state, self.actor, self.prose, self.leads = scenario, state, actor, prose, leads
         prose.about(actor, company(state, actor))
 
     @property

@@ -17,6 +17,8 @@ from talekeeper.table.understand import find_verb, mention, words_of
 _EXPLORES = 4
 """One time out of so many, a leader does what pleases rather than what presses."""
 _WORTH_DOING = 0.34
+_PHRASE_ROUNDS = 3
+"""For so many rounds it is the turn of one phrase."""
 _CONFESSES_FROM = 12
 _CONFESSES = 14
 
@@ -93,7 +95,7 @@ class _Companion:
         if not self.prose.once_in(_CONFESSES, "confess") or ("tell" in self.prose.recent and "my secret" in self.prose.recent):
             return ""
         return self.prose.must(
-            ("I take {other} aside, and tell {other} my secret.", "I can’t carry it alone. I tell {other} my secret."), "confess"
+            ("I take {other} aside, and tell {other} my secret.", "It has been mine for long enough. I tell {other} my secret."), "confess"
         )
 
     # -- words
@@ -126,7 +128,8 @@ class _Companion:
         return self.prose.pick(self.hero.says.get("danger", ()), "danger") if self.scene.encounter else ""
 
     def _own(self) -> str:
-        return self.prose.pick(self.hero.says.get("mind", ()), "own")
+        """A turn of phrase of one's own: each has its time, so that none comes again too soon."""
+        return self.prose.turn_of(self.hero.says.get("mind", ()), "own", _PHRASE_ROUNDS)
 
     def _mind(self) -> str:
         return self.prose.pick("pc.mind", place=self.scene.place_name) if self.others else ""

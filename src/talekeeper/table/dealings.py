@@ -11,11 +11,19 @@ from talekeeper.table.rules import commands_for, holds
 from talekeeper.table.scenario import Mark, Npc, Topic
 from talekeeper.table.understand import Intent, words_of
 
+_SERVED = frozenset(
+    {
+        "drink", "drinks", "beer", "ale", "wine", "rum", "brandy", "gin", "grog", "mead", "cider", "tea", "coffee", "water", "soup", "stew",
+        "bread", "fish", "meal",
+        "supper", "dinner", "breakfast", "lunch", "food", "pie", "cake", "cheese", "pint", "mug", "glass", "cup", "round",
+    }
+)  # fmt: skip
 _LETHAL = frozenset({"kill", "murder", "slay", "execute", "assassinate"})
 
 
 def say(case: Case, intent: Intent) -> Ruled:
-    npc = case.npc(intent.npc) or next(iter(case.people), None)
+    """Words without a deed. Whoever leads is answered; a companion's remark is for everyone and for nobody, unless it names someone."""
+    npc = case.npc(intent.npc) or next(iter(case.people if case.leads else ()), None)
     if intent.hero or npc is None:
         return Ruled("No roll. It is heard.", [case.beat("banter", intent.hero)])
     return Ruled("No roll. It is heard.", [case.beat("say", npc.id), case.met(npc)])
@@ -29,16 +37,79 @@ def talk(case: Case, intent: Intent) -> Ruled:
     return Ruled(f"{npc.name} answers.", [case.beat("talk", npc.id), case.met(npc), cm.SetFlag(f"talk.{npc.id}", times)])
 
 
+def wonder(case: Case, intent: Intent) -> Ruled:
+    """A question that no topic answers."""
+    npc = case.npc(intent.npc) or next(iter(case.people if case.leads else ()), None)
+    if intent.hero or npc is None:
+        return Ruled("No roll. It is heard.", [case.beat("banter" if intent.hero or not case.leads else "wonder", intent.hero)])
+    return Ruled(f"{npc.name} cannot say.", [case.beat("unknown", npc.id), case.met(npc)])
+
+
+def where(case: Case, intent: Intent) -> Ruled:
+    """Where somebody or some place is: whoever lives here knows, else one looks about for oneself."""
+    goal = intent.place or case.state.where.get(intent.npc, "")
+    npc = next((one for one in case.people if one.id != intent.npc), None)
+    if not goal or intent.npc in case.state.dead:
+        return case.missing(intent) if intent.npc else wonder(case, intent)
+    path = case.path(goal)
+    told_of = {"by": npc.id if npc is not None else "", "whom": intent.npc, "at": goal, "first": path[0] if path else ""}
+    beat = case.beat("where", *(f"{name} {value}" for name, value in told_of.items() if value))
+    return Ruled("No roll.", [beat, *([case.met(npc)] if npc is not None else [])])
+
+
+def who(case: Case, intent: Intent) -> Ruled:
+    npc = case.meant(intent) or next(iter(case.people), None)
+    if npc is None:
+        return case.missing(intent) if intent.npc else wonder(case, intent)
+    return Ruled(f"{npc.name} answers.", [case.beat("who", npc.id), case.met(npc)])
+
+
+def about(case: Case, intent: Intent) -> Ruled:
+    """Who somebody is: whoever stands by can say that much."""
+    npc = next((one for one in case.people if one.id != intent.npc), None)
+    if npc is None:
+        return look(case, intent) if case.npc(intent.npc) is not None else wonder(case, Intent("wonder"))
+    return Ruled(f"{npc.name} answers.", [case.beat("about", npc.id, intent.npc), case.met(npc)])
+
+
+def look(case: Case, intent: Intent) -> Ruled:
+    return Ruled("No roll.", [case.beat("look", "npc", intent.npc)])
+
+
+def foreign(case: Case, intent: Intent) -> Ruled:
+    """Words in a language that nobody here has."""
+    npc = case.npc(intent.npc) or next(iter(case.people), None)
+    return Ruled("No roll. It is heard.", [case.beat("foreign", npc.id if npc is not None else "")])
+
+
+def order(case: Case, intent: Intent) -> Ruled:
+    """What lies here is bought by taking it; a drink is a drink; otherwise it is a matter of business."""
+    if case.state.items.get(intent.item) == f"@{case.place}":
+        return Ruled(f"Takes {case.name(intent.item)}.", [case.beat("take", intent.item), cm.GainItem(intent.item, case.actor)])
+    npc = case.meant(intent) or next(iter(case.people), None)
+    if npc is None:
+        return case.missing(intent) if intent.npc else case.nothing()
+    served = bool(_SERVED & set(words_of(intent.words)))
+    return Ruled("No roll.", [case.beat("served" if served else "unsold", npc.id), case.met(npc)])
+
+
 def ask(case: Case, intent: Intent) -> Ruled:
+    if not case.leads and not intent.npc:
+        return say(case, intent)
     npc = case.meant(intent)
     if npc is None:
         return case.missing(intent) if intent.npc else say(case, intent)
     topic = next((one for one in npc.topics if one.id == intent.topic), None)
     if topic is None:
         return Ruled(f"{npc.name} cannot say.", [case.beat("unknown", npc.id), case.met(npc)])
+    asked = case.leads or intent.asks
     if told(case.state, npc.id, topic, case.actor):
+        if not asked:
+            return Ruled("No roll. It is heard.", [case.beat("follow")])
         return Ruled(f"{npc.name} has said so before.", [case.beat("topic", npc.id, topic.id, degree="again")])
     if case.state.feels(npc.id, case.actor) < topic.attitude:
+        if not asked:
+            return Ruled("No roll. It is heard.", [case.beat("follow")])
         return Ruled(f"{npc.name} will not say, not yet.", [case.beat("topic", npc.id, topic.id, degree="closed"), case.met(npc)])
     return tell(case, npc, topic)
 
@@ -82,7 +153,7 @@ def attack(case: Case, intent: Intent) -> Ruled:
     """Violence against someone who is not fighting: everyone who sees it remembers."""
     npc = case.npc(intent.npc)
     if npc is None:
-        return case.missing(intent)
+        return case.missing(intent) if intent.npc else Ruled("No roll. Nobody to fight.", [case.beat("no_foe")])
     seen = case.check("might", npc.difficulty, f"attack/{npc.id}")
     lethal = npc.mortal and bool(_LETHAL & set(words_of(intent.words))) and seen.succeeded
     found = [case.beat("attack", npc.id, degree="kill" if lethal else seen.degree)]
@@ -141,4 +212,6 @@ def whisper(case: Case, intent: Intent) -> Ruled:
     if not target:
         return say(case, intent)
     words = re.sub(r"^.*?(?:\bthat\b|:)\s+", "", intent.words, count=1) or intent.words
+    if target not in case.state.where or case.state.where[target] != case.place:
+        return case.missing(intent) if intent.npc else say(case, intent)
     return Ruled("Heard by few.", [case.beat("whisper", target), cm.Whisper((target,), words[:1000], case.actor)])

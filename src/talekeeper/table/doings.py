@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from talekeeper.table import commands as cm
 from talekeeper.table import contest
@@ -11,16 +12,22 @@ from talekeeper.table.choices import ERRAND, Errand, company, errands, ways_here
 from talekeeper.table.commands import Command
 from talekeeper.table.handlers import STORYTELLER
 from talekeeper.table.prose import capital, definite, phrases
-from talekeeper.table.rules import commands_for
+from talekeeper.table.rules import commands_for, ways_out
 from talekeeper.table.scenario import Mark, Npc
 from talekeeper.table.settling import settle
-from talekeeper.table.understand import Intent
+from talekeeper.table.understand import Intent, content, words_of
+
+_OUT = frozenset({"leave", "out", "outside", "exit", "depart"})
 
 # -- places ------------------------------------------------------------------------------------------------------------
 
 
 def go(case: Case, intent: Intent) -> Ruled:
     """All the way there, unless something lies in wait on it."""
+    if not intent.place and not intent.npc and _OUT & set(words_of(intent.words)):
+        intent = replace(intent, place=next((exit.to for exit, is_open in ways_out(case.state, case.scenario, case.place) if is_open), ""))
+    if not intent.place and len(content(intent.words)) > 0 and not (intent.npc or intent.detail or intent.item):
+        return Ruled("No way there.", [case.beat("nowhere")])
     if not intent.place or intent.place == case.place:
         return look(case, intent)
     path = case.path(intent.place)
@@ -60,7 +67,14 @@ def rest(case: Case, intent: Intent) -> Ruled:
 
 
 def follow(case: Case, intent: Intent) -> Ruled:
+    if case.leads and not intent.hero:
+        return search(case, intent)  # a trail, a sign, a sound: one sees where it leads
     return Ruled("No roll.", [case.beat("follow")])
+
+
+def perform(case: Case, intent: Intent) -> Ruled:
+    """A song or a prayer that the pack makes nothing of is still heard."""
+    return Ruled("No roll. It is heard.", [case.beat("pray" if intent.verb == "pray" else "play")])
 
 
 def wait(case: Case, intent: Intent) -> Ruled:
@@ -113,7 +127,7 @@ def way_by_verb(case: Case, intent: Intent) -> Ruled:
 
 def flee(case: Case, intent: Intent) -> Ruled:
     if not case.state.encounter:
-        return go(case, intent) if intent.place else case.nothing()
+        return go(case, intent) if intent.place else Ruled("No roll. Nothing to flee from.", [case.beat("no_foe")])
     seen = case.check("grace", 8, "flee")
     found = contest.flee(case.scenario, case.state, case.actor, seen)
     goal = next((one.to for one in found if isinstance(one, cm.ChangeLocation)), "")
@@ -177,7 +191,10 @@ def give(case: Case, intent: Intent) -> Ruled:
 
 
 def use(case: Case, intent: Intent) -> Ruled:
-    return Ruled("No roll. Nothing comes of it.", [case.beat("use", intent.item)]) if intent.item else case.nothing()
+    near = (*company(case.state, case.actor), f"@{case.place}")
+    if case.state.items.get(intent.item) not in near:
+        return case.nothing()
+    return Ruled("No roll. Nothing comes of it.", [case.beat("use", intent.item)])
 
 
 def drop(case: Case, intent: Intent) -> Ruled:

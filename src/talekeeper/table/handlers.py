@@ -296,7 +296,8 @@ def _gain_item(desk: _Desk, command: cm.GainItem) -> list[Event]:
 def _held(desk: _Desk, item: str, who: str) -> None:
     if desk.state.items.get(item, "") != who:
         holder = desk.state.items.get(item, "")
-        has = f"{desk.name(holder)} has it" if holder in desk.state.where else "nobody has it"
+        many = desk.scenario.items[item].plural if item in desk.scenario.items else False
+        has = f"{desk.name(holder)} has {'them' if many else 'it'}" if holder in desk.state.where else "nobody has it"
         raise _No(f"{desk.name(who)} does not have {desk.name(item)}: {has}")
 
 

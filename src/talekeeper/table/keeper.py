@@ -30,19 +30,21 @@ Rule = Callable[[Case, Intent], Ruled]
 _RULES: Mapping[str, Rule] = {
     "go": doings.go, "look": doings.look, "read": doings.look, "search": doings.search, "deed": doings.deed, "way": doings.way,
     "flee": doings.flee, "help": doings.help_someone, "rest": doings.rest, "take": doings.take, "steal": doings.steal,
-    "give": doings.give, "use": doings.use, "open": doings.use, "drop": doings.drop, "work": doings.work, "trade": doings.work,
+    "give": doings.give, "use": doings.use, "open": doings.use, "drop": doings.drop, "work": doings.work, "trade": dealings.order,
     "follow": doings.follow, "wait": doings.wait, "listen": doings.wait, "hide": doings.wait,
     "talk": dealings.talk, "ask": dealings.ask, "say": dealings.say, "persuade": dealings.persuade, "calm": dealings.persuade,
     "deceive": dealings.persuade, "threaten": dealings.threaten, "attack": dealings.attack, "promise": dealings.promise,
     "keep": dealings.keep, "reveal": dealings.reveal, "whisper": dealings.whisper,
+    "wonder": dealings.wonder, "where": dealings.where, "who": dealings.who, "about": dealings.about, "foreign": dealings.foreign,
+    "play": doings.perform, "pray": doings.perform,
     "hint": lambda case, intent: Ruled("No roll.", [case.beat("hint")]),
 }  # fmt: skip
-_ANY_TIME = frozenset({"way", "flee", "help", "say", "whisper", "hint", "give", "deed", "reveal"})
+_ANY_TIME = frozenset({"way", "flee", "help", "say", "whisper", "hint", "give", "deed", "reveal", "wonder", "where", "who", "foreign"})
 
 
 def rule(scenario: Scenario, state: GameState, actor: str, action: str, prose: Prose, *, leads: bool) -> KeeperResponse:
     """The ruling on an action. Whoever leads also moves the world along: time, chance, what lies in wait."""
-    case = Case(scenario, state, actor, prose)
+    case = Case(scenario, state, actor, prose, leads=leads)
     found = [_down(case)] if state.wounds.get(actor, 0) >= DOWN else _each(case, action)
     commands = [command for one in found for command in one.commands]
     after = settle(state, scenario, commands, actor).state
@@ -65,12 +67,15 @@ def _nothing(case: Case, intent: Intent) -> Ruled:
 def _each(case: Case, action: str) -> list[Ruled]:
     """Each intent of an action is decided on what the one before has left behind."""
     found: list[Ruled] = []
+    place = case.place
     for intent in Listener(case.scenario, case.state, case.actor).intents(action):
+        if case.place != place and intent.words:  # what is meant depends on where one is by then
+            place, intent = case.place, Listener(case.scenario, case.state, case.actor).intents(intent.words)[0]
         fighting = bool(case.state.encounter) and intent.verb not in _ANY_TIME
         one = (doings.way_by_verb if fighting else _RULES.get(intent.verb, _nothing))(case, intent)
         found.append(one)
         case.state = settle(case.state, case.scenario, one.commands, case.actor).state
-    return found
+    return [one for one in found if not one.is_nothing] or found[:1]
 
 
 def _weightiest(scenario: Scenario, marks: list[Mark], events: Iterable[ev.Event]) -> Mark | None:

@@ -70,6 +70,15 @@ def seen_by(seat: str, start: GameState, events: Iterable[Event]) -> GameState:
     return _without_secrets(seen, seat)
 
 
+def known_to(people: Sequence[str], state: GameState) -> GameState:
+    """The state as far as some of the party may look into it: without secrets and pocketed things of the others. Nobody: all of it."""
+    if not people:
+        return state
+    theirs = {item: holder for item, holder in state.items.items() if item not in state.hidden or holder in people}
+    knows = {secret: who for secret, who in state.knows.items() if set(people) & set(who)}
+    return replace(state, items=theirs, knows=knows)
+
+
 def _without_secrets(state: GameState, seat: str) -> GameState:
     """The state without what other player characters know and this seat does not."""
     return replace(state, knows={secret: known for secret, known in state.knows.items() if seat in known}, flags={})

@@ -15,7 +15,7 @@ from talekeeper.table.choices import company, offers, people_here, told, topic_n
 from talekeeper.table.contest import outcome_of
 from talekeeper.table.game import DOWN, HURT, GameState
 from talekeeper.table.prose import Prose, capital, definite, joined, listed, person_slots, phrases, short
-from talekeeper.table.rules import holds
+from talekeeper.table.rules import holds, ways_out
 from talekeeper.table.scenario import Hero, Npc, Scenario
 
 
@@ -29,7 +29,13 @@ class Narrator:
     def tell(self) -> str:
         """The whole round: one paragraph per action, then what it brought about."""
         paragraphs = [self._ruling(ruling) for ruling in self.ask.rulings]
-        return "\n\n".join(one for one in paragraphs if one) or self.prose.must("act.wait")
+        if any(paragraphs):
+            return "\n\n".join(one for one in paragraphs if one)
+        leader = self.ask.leader or next(iter(self.state.able), "")
+        if leader not in {ruling.actor for ruling in self.ask.rulings}:
+            return ""  # the small doings of the others
+        self.prose.about(leader, ())
+        return self.prose.must("act.wait")
 
     def _ruling(self, ruling: Ruling) -> str:
         self.actor = ruling.actor
@@ -59,15 +65,73 @@ class Narrator:
     # -- beats: people
 
     def _nothing(self, beat: ev.Beat) -> str:
+        if not self._is_leader():
+            return ""
         over = any(isinstance(event, ev.EncounterEnded) for ruling in self.ask.rulings for event in ruling.events)
-        return "" if over else self.prose.pick("act.nothing")
+        return "" if over else self.prose.must("act.nothing")
 
     def _silent(self, beat: ev.Beat) -> str:
         return ""
 
     def _banter(self, beat: ev.Beat) -> str:
+        if not self._is_leader() and not self.prose.once_in(4, "remark"):
+            return ""
         other = next(iter(beat.about), "") or next((one for one in company(self.state, self.actor) if one != self.actor), "")
-        return self.prose.pick("act.talk_party", other=self.scenario.name(other)) if other and self.prose.once_in(3, "banter") else ""
+        if not other or (other == self.ask.leader and not self._is_leader()):
+            return ""  # what the one who leads makes of it is theirs to say
+        lines = [line for line in self.scenario.heroes[other].says.get("mind", ()) if line.startswith("“")]
+        if beat.about and beat.about[0] and self._is_leader() and (line := self._pick(lines, "answer")):
+            return self.prose.must("act.answer", other=self.scenario.name(other), line=line)
+        return self.prose.pick("act.talk_party", other=self.scenario.name(other))
+
+    def _wonder(self, beat: ev.Beat) -> str:
+        return self.prose.must("act.wonder")
+
+    def _where(self, beat: ev.Beat) -> str:
+        told_of = dict(part.split(" ", 1) for part in beat.about)
+        npc, whom, goal, first = (told_of.get(name, "") for name in ("by", "whom", "at", "first"))
+        slots = {"place": self.scenario.name(goal), **self._npc(npc)}
+        slots |= {"whom": self._call(whom)} if whom else {}
+        here = self.scenario.places[self.state.where[self.actor]]
+        way = next((exit.way for exit in here.exits if exit.to == first and exit.way), "")
+        way = way or (f"by way of {self.scenario.name(first)}" if first and first != goal else "not far from here")
+        slots |= {"way": way, "capital_way": capital(way)}
+        return self.prose.must(f"talk.where_{'whom' if whom else 'place'}" if npc else "act.where", **slots)
+
+    def _who(self, beat: ev.Beat) -> str:
+        npc = self.scenario.npcs[beat.about[0]]
+        calling = npc.calling if npc.calling != npc.name else ""
+        pool = "talk.who" if calling else "talk.who_plain"
+        return joined(
+            npc.look if not self.prose.said(npc.look) else "", self.prose.must(pool, name=npc.name, calling=calling, **self._npc(npc.id))
+        )
+
+    def _about(self, beat: ev.Beat) -> str:
+        npc, whom = beat.about
+        one = self.scenario.npcs[whom]
+        slots = {**self._npc(npc), **person_slots("whom", one), "name": one.name, "calling": one.calling or "one of us"}
+        return self.prose.must("talk.about", place=self.scenario.name(self.state.where[whom]), **slots)
+
+    def _no_foe(self, beat: ev.Beat) -> str:
+        return self.prose.must("act.no_foe") if self._is_leader() else ""
+
+    def _perform(self, beat: ev.Beat) -> str:
+        return self.prose.must(f"act.{beat.what}")
+
+    def _foreign(self, beat: ev.Beat) -> str:
+        return self.prose.must("talk.foreign", **self._npc(beat.about[0])) if beat.about[0] else self.prose.must("act.foreign")
+
+    def _served(self, beat: ev.Beat) -> str:
+        return self.prose.must("talk.served", **self._npc(beat.about[0]))
+
+    def _unsold(self, beat: ev.Beat) -> str:
+        return self.prose.must("talk.unsold", **self._npc(beat.about[0]))
+
+    def _nowhere(self, beat: ev.Beat) -> str:
+        ways = [
+            self.scenario.name(exit.to) for exit, is_open in ways_out(self.state, self.scenario, self.state.where[self.actor]) if is_open
+        ]
+        return self.prose.must("move.nowhere", ways=listed(ways, "or"))
 
     def _say(self, beat: ev.Beat) -> str:
         return self.prose.pick("talk.reply", **self._npc(beat.about[0]))
@@ -109,8 +173,8 @@ class Narrator:
         if waiting:
             return self.prose.pick("talk.lead", topic=topic_name(waiting[0]), **self._npc(npc.id))
         fresh = [one for one in self.scenario.rumours if one not in self.prose.recent]
-        rumour = self.prose.order(fresh, "rumour")[0] if fresh else ""
-        return self.prose.pick("talk.rumour", rumour=rumour, **self._npc(npc.id))
+        rumour = _hearsay(self.prose.order(fresh, "rumour")[0]) if fresh else ""
+        return self.prose.pick("talk.rumour", rumour=rumour, **self._npc(npc.id)) if self.prose.once_in(2, f"rumour/{npc.id}") else ""
 
     def _topic(self, beat: ev.Beat) -> str:
         npc = self.scenario.npcs[beat.about[0]]
@@ -128,7 +192,8 @@ class Narrator:
         return self._pick(npc.refuse, "refuse") or self.prose.must("talk.closed", **self._npc(npc.id))
 
     def _unknown(self, beat: ev.Beat) -> str:
-        return self.prose.must("talk.unknown", **self._npc(beat.about[0]))
+        npc = self.scenario.npcs[beat.about[0]]
+        return joined(self.prose.must("talk.unknown", **self._npc(npc.id)), self._leads(npc))
 
     def _contest(self, good: str, bad: str) -> Callable[[ev.Beat], str]:
         return lambda beat: self.prose.must(good if beat.degree in _GOOD else bad, **self._npc(beat.about[0]))
@@ -166,7 +231,7 @@ class Narrator:
 
     def _go(self, beat: ev.Beat) -> str:
         origin, goal = (self.scenario.places[one] for one in beat.about)
-        way = next((exit.way for exit in origin.exits if exit.to == goal.id and exit.way), "")
+        way = next((exit.way for exit in origin.exits if exit.to == goal.id and exit.way), "").removeprefix("out ")
         leaving = self.prose.pick("move.leave", way=way, **{"from": origin.name}) if way else ""
         travel = self._pick(self.scenario.lines.get("travel", ()), "travel") if origin.region != goal.region else ""
         return joined(leaving, travel)
@@ -180,7 +245,8 @@ class Narrator:
         if self.state.visits.get(place.id, 0) <= 1 and not self.prose.said(look):
             return joined(look, self._who_is_here(place.id))
         line = self._pick(place.again, "again")
-        return joined(self.prose.pick("move.again", line=line, place=place.name) if line else "", self._who_is_here(place.id))
+        again = self.prose.pick("move.again", line=line, place=place.name) if line else ""
+        return joined(again or self.prose.must("move.back", place=place.name), self._who_is_here(place.id))
 
     def _who_is_here(self, place: str) -> str:
         """Those one has not met are seen, the others are at what they do."""
@@ -210,7 +276,13 @@ class Narrator:
         if kind == "item":
             return self.scenario.items[id].look if id in self.scenario.items else self.prose.pick("act.use_nothing", thing=self._thing(id))
         line = self._pick((*place.air, *place.again, *(line for detail in place.details for line in detail.say[:1])), "look")
-        return self.prose.pick("act.look", line=line) if line else self.prose.pick("act.look_nothing")
+        if not self._is_leader():
+            return ""
+        return (self.prose.pick("act.look", line=line) if line else "") or self.prose.must("act.look_nothing")
+
+    def _is_leader(self) -> bool:
+        """Whether the one who acts is the one whom the party follows: of the others' small doings little is made."""
+        return self.actor == (self.ask.leader or next(iter(self.state.able), self.actor))
 
     def _thing(self, item: str) -> str:
         return definite(self.scenario.name(item))
@@ -293,6 +365,8 @@ class Narrator:
 
     def _wait(self, beat: ev.Beat) -> str:
         place = self.scenario.places[self.state.where[self.actor]]
+        if not self._is_leader():
+            return self.prose.pick("act.wait") if self.prose.once_in(5, "wait") else ""
         return joined(self.prose.pick("act.wait"), self._pick(place.air, "air"))
 
     def _down(self, beat: ev.Beat) -> str:
@@ -341,6 +415,12 @@ class Narrator:
         return f"\n\n{capital(act.title)}. " + " ".join(act.opening)
 
 
+def _hearsay(rumour: str) -> str:
+    """`They say the eels have left. Eels know things.` as what goes on after “they say that”."""
+    first, *more = rumour.removeprefix("They say ").removeprefix("that ").rstrip(".").split(". ")
+    return "; ".join(map(_lower, (first, *more)))
+
+
 def _lower(text: str) -> str:
     """A sentence that goes on inside another: `The gate is shut` as `the gate is shut`; a name keeps its capital."""
     return text[:1].lower() + text[1:] if text.split(" ", 1)[0] in _COMMON else text
@@ -349,6 +429,9 @@ def _lower(text: str) -> str:
 _COMMON = frozenset({"The", "A", "An", "There", "Nobody", "That", "No", "You", "It", "This", "They"})
 _GOOD = frozenset({"great", "good", "cost"})
 _BEATS: Mapping[str, Callable[[Narrator, ev.Beat], str]] = {
+    "wonder": Narrator._wonder, "where": Narrator._where, "who": Narrator._who, "foreign": Narrator._foreign, "served": Narrator._served,
+    "unsold": Narrator._unsold, "nowhere": Narrator._nowhere, "about": Narrator._about, "no_foe": Narrator._no_foe,
+    "play": Narrator._perform, "pray": Narrator._perform,
     "banter": Narrator._banter, "say": Narrator._say, "talk": Narrator._talk, "topic": Narrator._topic, "unknown": Narrator._unknown,
     "persuade": Narrator._persuade, "threaten": Narrator._threaten, "attack": Narrator._attack, "absent": Narrator._absent,
     "promise": Narrator._promise, "kept": Narrator._kept, "reveal": Narrator._reveal, "whisper": Narrator._whisper, "go": Narrator._go,

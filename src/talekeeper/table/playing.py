@@ -169,11 +169,6 @@ class Game:
         async for beat in self._run(Command(resume=text)):
             yield beat
 
-    async def go_on(self) -> AsyncGenerator[Beat, None]:
-        """Plays on a round that has failed, from the step that failed: what was said and ruled before is not asked for again."""
-        async for beat in self._run(None):
-            yield beat
-
     async def finish(self) -> AsyncGenerator[Beat, None]:
         """An ending now, wherever the story is: the epilogue is told and written."""
         table = self.table

@@ -108,11 +108,20 @@ class Prose:
 
     def said(self, text: str) -> bool:
         """Whether any of its sentences was said lately, or earlier in this turn."""
-        return any(one in self._said or one in self.recent for one in telling(text))
+        whole = " ".join(text.split())
+        short = len(whole.split()) < _TELLING
+        return any(one in self._said or one in self.recent for one in telling(text)) or (not short and whole in self.recent)
 
     def pick(self, pool: Sequence[str] | str, what: str = "", **slots: str) -> str:
         """A line that was not said lately, rendered; nothing where all of them were. A pool may be given by name."""
         return self._first(pool, what, slots, fresh=True)
+
+    def turn_of(self, pool: Sequence[str], what: str, rounds: int) -> str:
+        """The line whose turn it is for so many rounds; nothing where it was said in them already."""
+        if not pool:
+            return ""
+        start = dice.number(len(pool), self.seed, 0, self.seat, what)
+        return self.pick([pool[(start + self.round // rounds) % len(pool)]], what)
 
     def must(self, pool: Sequence[str] | str, what: str = "", **slots: str) -> str:
         """A line in any case, a fresh one if there is one."""

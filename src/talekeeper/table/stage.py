@@ -12,7 +12,7 @@ from talekeeper.table.prose import Prose, joined
 from talekeeper.table.rules import watch
 from talekeeper.table.scenario import Scenario
 from talekeeper.table.scene import viewpoint, weather
-from talekeeper.table.understand import alike, content
+from talekeeper.table.understand import alike, content, words_of
 
 _SIGN_EVERY = 5
 _HINT_EVERY = 4
@@ -24,6 +24,17 @@ def set_scene(scenario: Scenario, ask: Ask, state: GameState, prose: Prose) -> s
     if ask.round <= 1:
         return stage.opening()
     return stage.encounter() if state.encounter else stage.round()
+
+
+def _fits(line: str, hour: str) -> bool:
+    """Whether a line can be said at this hour: clear nights are not for the morning."""
+    words = set(words_of(line))
+    dark = hour in ("dusk", "evening", "night")
+    return not (words & _DARK and not dark) and not (words & _BRIGHT and dark)
+
+
+_DARK = frozenset({"night", "nights", "stars", "moon", "moonlight", "dark"})
+_BRIGHT = frozenset({"sun", "sunlight", "morning", "noon", "midday", "daylight"})
 
 
 class _Stage:
@@ -66,8 +77,10 @@ class _Stage:
         return self.prose.pick(self.place.air, "air")
 
     def _sky(self) -> str:
-        pools = [watch(self.state), f"weather_{weather(self.scenario, self.state, self.ask.seed)}"]
-        return next((line for name in self.prose.order(pools, "sky") if (line := self._pool(name))), "")
+        hour = watch(self.state)
+        pools = [hour, f"weather_{weather(self.scenario, self.state, self.ask.seed)}"]
+        lines = ([one for one in self.scenario.lines.get(name, ()) if _fits(one, hour)] for name in self.prose.order(pools, "sky"))
+        return next((line for pool in lines if (line := self.prose.pick(pool, "sky"))), "")
 
     def _people(self) -> str:
         people = people_here(self.state, self.scenario, self.place.id)

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import resources
 
+from talekeeper.summarize.words import language
 from talekeeper.table.brain import Choice
 from talekeeper.table.choices import deeds_here, offers, people_here, topic_name, ways_here
 from talekeeper.table.game import GameState
@@ -31,13 +32,36 @@ _WORDS: Mapping[str, Mapping[str, list[str]]] = tomllib.loads((resources.files("
 _PHRASES: tuple[tuple[tuple[str, ...], str], ...] = tuple(
     sorted(((tuple(phrase.split()), verb) for verb, all in _WORDS["verbs"].items() for phrase in all), key=lambda pair: -len(pair[0]))
 )
+_BY_FIRST_WORD: Mapping[str, list[tuple[tuple[str, ...], str]]] = {
+    first: [pair for pair in _PHRASES if pair[0][0] == first] for first in {phrase[0] for phrase, _ in _PHRASES}
+}
 _SINGLE: Mapping[str, str] = {phrase[0]: verb for phrase, verb in reversed(_PHRASES) if len(phrase) == 1}
 _SMALL = frozenset(_WORDS["small"]["words"])
 _QUOTE = re.compile(r"[“\"]([^”\"]*)[”\"]|(?<!\w)[‘']([^’']{3,}(?:[’'](?=\w)[^’']*)*)[’'](?!\w)")
 _CLAUSES = re.compile(r"[.;!?:\n]+|,? (?:and )?then |, and (?=i\b)|, (?=i\b)| and (?=i\b)", re.I)
+_JOINT = re.compile(r",? and |, ", re.I)
+_COLON = re.compile(r"^([^“”\":.!?]*\b(?:whisper|murmur|say|tell|ask|shout|answer|reply|call)\w*\b[^“”\":.!?]*):\s+(\S.*)$", re.I | re.S)
+_QUESTION = re.compile(
+    r"\?|^\W*(?:who|whom|whose|what|whats|where|why|when|how|which|is|are|am|was|were|do|does|did|can|could|will|would|should|have|has)\b",
+    re.I,
+)
+_WHO = re.compile(r"\bwho (?:are|is|r) (?:you|u|this|that|he|she|they|there)\b|\bwhat(?:'s| is) your name\b|\byour name\b", re.I)
+_WHO_IS = re.compile(r"\bwho(?:'s| is|s)\b", re.I)
+_MAY_I = re.compile(r"^\s*(?:can|could|may|might|should) (?:i|we) (?=\w)(?!.*\b(?:do|get)\b)", re.I)
+_ASKING = frozenset({"ask", "talk", "hint", "persuade", "trade", "reveal", "whisper", "work", "promise", "threaten", "deceive"})
+_WHERE = re.compile(
+    r"\bwhere(?:'s|s)?\b|\bhow (?:do|can) (?:i|we) (?:get|find|reach|go)\b|\bwhich way\b|\b(?:find|looking for|look for)\b", re.I
+)
+_ALOUD = frozenset(
+    {
+        "you", "your", "yours", "u", "hello", "hi", "hey", "greetings", "thanks", "thank", "please", "yes", "no", "yeah", "nope", "ok",
+        "okay", "sorry", "welcome", "goodbye", "bye", "morning", "evening", "well", "listen",
+    }
+)  # fmt: skip
 _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 _SPOKEN = frozenset({"say", "tell", "answer", "reply", "ask", "nobody", "others", "said", "call"})
 _WEAK = frozenset({"say", "wait", "look", "listen"})
+_DOINGS = frozenset({"go", "look", "search", "take", "use", "open", "drop", "rest", "wait", "follow", "flee"})
 _MOST_INTENTS = 2
 
 
@@ -55,6 +79,15 @@ class Intent:
     secret: str = ""
     detail: str = ""
     words: str = ""
+    asks: bool = True
+    """It is a question, and not a remark that touches on something."""
+
+
+def _is_weak(intent: Intent) -> bool:
+    """Whether it may be passed over where something else is meant as well: a look, a wait, a step towards someone."""
+    if intent.verb == "go":
+        return not (intent.place or intent.npc or content(intent.words))
+    return intent.verb in _WEAK and not intent.detail
 
 
 # -- words -------------------------------------------------------------------------------------------------------------
@@ -107,7 +140,7 @@ def mention(tokens: Sequence[str], names: Iterable[str]) -> int:
 
 
 def _best(tokens: Sequence[str], named: Iterable[tuple[str, Iterable[str]]]) -> str:
-    """The id whose name is mentioned at the greatest length."""
+    """The id whose name is mentioned at the greatest length; of several, the first."""
     found = [(mention(tokens, names), id) for id, names in named]
     longest = max((size for size, _ in found), default=0)
     return next((id for size, id in found if size == longest), "") if longest else ""
@@ -132,11 +165,20 @@ class Listener:
         chosen = self._chosen(text)
         if chosen is not None:
             return [chosen]
+        text = self._in_first_person(text)
+        text = f"I {text[found.end() :].rstrip('? ')}" if (found := _MAY_I.match(text)) else text
         quotes = [found[1] or found[2] or "" for found in _QUOTE.finditer(text)]
         speech, rest = " ".join(quotes).strip(), _QUOTE.sub(" ", text)
-        found = [intent for clause in _CLAUSES.split(rest) for intent in self._clause(clause)]
-        found = [replace(intent, words=speech or intent.words) for intent in found]
-        strong = [intent for intent in found if intent.verb not in _WEAK or intent.detail] or found
+        if not quotes and (colon := _COLON.match(text)):
+            rest, speech = colon[1], colon[2].strip()
+        if not speech and _is_foreign(rest):
+            return [Intent("foreign", npc=self._npc(words_of(text)), words=text)]
+        asked = self._asked(rest) if not speech else None
+        if asked is not None:
+            return [asked]
+        meant = [intent for clause in _clauses(rest) for intent in self._clause(clause)]
+        meant = [replace(intent, words=speech) if speech and intent.verb not in _DOINGS else intent for intent in meant]
+        strong = [intent for intent in meant if not _is_weak(intent)] or meant
         return strong[:_MOST_INTENTS] or [self._speech(text, speech or rest)]
 
     def _chosen(self, text: str) -> Intent | None:
@@ -149,6 +191,37 @@ class Listener:
         for choice in choices:
             if plain.removeprefix("i ") == " ".join(words_of(choice.text)):
                 return self._offered(choice)
+        return None
+
+    def _in_first_person(self, text: str) -> str:
+        """`Nell walks over and asks Pell` as `I walk over and ask Pell`."""
+        names = "|".join(re.escape(name) for name in sorted(self.scenario.heroes[self.actor].names, key=len, reverse=True))
+        own = re.match(rf"\s*(?:{names})\s+(?=\w+s\b)", text)
+        if own is None:
+            return text
+
+        def verb(found: re.Match[str]) -> str:
+            return found[1] if found[1].casefold() in _SINGLE else found[0]
+
+        return "I " + re.sub(r"\b(\w+?)(?:es|s)\b", verb, text[own.end() :])
+
+    def _asked(self, text: str) -> Intent | None:
+        """A question that the rules can answer by themselves: who someone is, and where something is; or one that no verb explains."""
+        tokens = words_of(text)
+        if _WHO_IS.search(text) and (npc := self._npc(tokens)) and self._topic(tokens, "ask") is None:
+            return Intent("about", npc=npc, words=text)
+        if "?" in text and find_verb(tokens) not in _ASKING:
+            topic = self._topic(tokens, "ask")
+            if topic is not None:
+                return Intent("ask", npc=topic[0].id, topic=topic[1].id, words=text)
+            if not _WHO.search(text) and not (_WHERE.search(text) and (self._npc(tokens) or self._place(tokens))):
+                return Intent("wonder", npc=self._npc(tokens), hero=self._hero(tokens), words=text)
+        if _WHO.search(text):
+            return Intent("who", npc=self._npc(tokens), words=text)
+        npc, place = self._npc(tokens), self._place(tokens)
+        if _WHERE.search(text) and (npc or place) and self._topic(tokens, "") is None and find_verb(tokens) not in ("ask", "talk", "give"):
+            here = npc in {one.id for one in self.people}
+            return Intent("talk" if here else "where", npc=npc, place="" if npc else place, words=text)
         return None
 
     def _offered(self, choice: Choice) -> Intent:
@@ -179,6 +252,10 @@ class Listener:
             return Intent("reveal", npc=npc, hero=hero, secret=self._secret(tokens), words=clause)
         if verb == "ask" and not npc and hero:
             return Intent("say", hero=hero, words=clause)
+        if verb == "go" and npc and not place and npc in {one.id for one in self.people}:
+            return Intent("talk", npc=npc, words=clause)
+        if not verb and _QUESTION.search(clause) and len(tokens) > 2:
+            return Intent("wonder", npc=npc, hero=hero, words=clause)
         if verb in ("go", "climb", "sneak", "swim", "follow", "flee") and place and place != self.place.id:
             return Intent("go", place=place, words=clause)
         if verb == "help" and not (npc or hero) and len(content(clause)) < 2:
@@ -206,25 +283,30 @@ class Listener:
         npc, hero = self._npc(tokens), self._hero(tokens)
         topic = self._topic(words_of(speech), "talk")
         if topic is not None:
-            return Intent("ask", npc=topic[0].id, topic=topic[1].id, words=speech)
-        return Intent("say", npc=npc, hero=hero, words=speech.strip()) if tokens else Intent("none")
+            return Intent("ask", npc=topic[0].id, topic=topic[1].id, words=speech, asks=bool(_QUESTION.search(speech)))
+        if not tokens:
+            return Intent("none")
+        if _QUESTION.search(speech):
+            return Intent("wonder", npc=npc, hero=hero, words=speech.strip())
+        aloud = _QUOTE.search(text) or _COLON.match(text) or npc or hero or _ALOUD & set(tokens)
+        return Intent("say" if aloud else "none", npc=npc, hero=hero, words=speech.strip())
 
     # what is named
 
     def _npc(self, tokens: list[str]) -> str:
-        here = _best(tokens, ((npc.id, (*npc.names, npc.calling)) for npc in self.people))
-        return here or _best(tokens, ((npc.id, npc.names) for npc in self.scenario.npcs.values()))
+        here = [(npc.id, (*npc.names, npc.calling)) for npc in self.people]
+        return _best(tokens, [*here, *((npc.id, npc.names) for npc in self.scenario.npcs.values())])
 
     def _hero(self, tokens: list[str]) -> str:
         return _best(tokens, ((id, self.scenario.heroes[id].names) for id in self.state.party if id != self.actor))
 
     def _place(self, tokens: list[str]) -> str:
         near = [(exit.to, (*self.scenario.places[exit.to].names, exit.way)) for exit in self.place.exits]
-        return _best(tokens, near) or _best(tokens, ((place.id, place.names) for place in self.scenario.places.values()))
+        return _best(tokens, [*near, *((place.id, place.names) for place in self.scenario.places.values())])
 
     def _item(self, tokens: list[str]) -> str:
         near = (*self.state.holds(self.actor), *self.state.lying(self.place.id))
-        return _best(tokens, ((id, self._names(id)) for id in near)) or _best(tokens, ((id, self._names(id)) for id in self.state.items))
+        return _best(tokens, [(id, self._names(id)) for id in (*near, *self.state.items)])
 
     def _names(self, item: str) -> tuple[str, ...]:
         known = self.scenario.items.get(item)
@@ -275,19 +357,38 @@ class Listener:
         return 0.7 + 0.4 * named + share if kin and named else share
 
 
+def _clauses(text: str) -> Iterator[str]:
+    """What is done one after the other: sentences, and what “and” joins where another verb follows it."""
+    for clause in _CLAUSES.split(text):
+        begin = 0
+        for joint in _JOINT.finditer(clause):
+            if _verb_at(words_of(clause[joint.end() :])) and find_verb(words_of(clause[begin : joint.start()])):
+                yield clause[begin : joint.start()]
+                begin = joint.end()
+        yield clause[begin:]
+
+
+def _is_foreign(text: str) -> bool:
+    """Whether it is in a language in which no game is told here; one word tells nothing."""
+    tokens = words_of(text)
+    if not tokens or any(token in _SINGLE for token in tokens):
+        return False
+    return language(text) != "en" and (len(tokens) > 1 or not text.isascii())
+
+
+def _verb_at(plain: Sequence[str]) -> str:
+    """The verb with which the words begin, the longest phrase first."""
+    phrases = _BY_FIRST_WORD.get(plain[0], ()) if plain else ()
+    return next((verb for phrase, verb in phrases if tuple(plain[: len(phrase)]) == phrase), "")
+
+
 def find_verb(tokens: Sequence[str]) -> str:
     """The first verb that is there: as a phrase, as a word, or as one mistyped."""
     plain = list(tokens[1:] if tokens[:1] == ["i"] else tokens)
-    found: list[tuple[int, int, str]] = []
-    for phrase, verb in _PHRASES:
-        size = len(phrase)
-        for start in range(len(plain) - size + 1):
-            if tuple(plain[start : start + size]) == phrase:
-                found.append((start, -size, verb))
-                break
+    found = next((verb for start in range(len(plain)) if (verb := _verb_at(plain[start:]))), "")
     if found:
-        return min(found)[2]
-    for token in plain:
+        return found
+    for token in plain[:2]:
         stem = token.removesuffix("ing")
         if stem in _SINGLE:
             return _SINGLE[stem]

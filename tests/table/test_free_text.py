@@ -1,0 +1,102 @@
+"""What people type at a table: questions, several things at once, talk, silliness, other languages. Each is understood, or answered."""
+
+from __future__ import annotations
+
+import pytest
+from tests.table.driver import Game
+from tests.table.tables import SMALL
+
+from talekeeper.table import events as ev
+from talekeeper.table.callbacks import quotes
+from talekeeper.table.packs import load
+
+TIDELAMP = load("tidelamp")
+
+
+def game(pack: str = "tidelamp") -> Game:
+    return Game(TIDELAMP, ("nell", "osric", "ibbi"), 5, "nell") if pack == "tidelamp" else Game(SMALL, ("wren", "tam"), 5, "wren")
+
+
+def beats(action: str, one: Game | None = None, actor: str = "nell") -> list[tuple[str, tuple[str, ...]]]:
+    """What the keeper took an action for."""
+    one = one or game()
+    return [
+        (event.what, event.about) for event in one.rule(actor, action).events if isinstance(event, ev.Beat) and event.what != "happening"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("typed", "what", "about"),
+    [
+        ("who are you?", "who", "marlo"), ("What's your name, Brine?", "who", "brine"), ("Who is the captain?", "about", "hale"),
+        ("where is Lyss?", "where", "whom lyss"), ("how do I get to the fish market?", "where", "at fish_market"),
+        ("Marlo, what is the meaning of life?", "unknown", "marlo"), ("I order a beer", "served", "marlo"),
+        ("Hallo, wer bist du?", "foreign", "marlo"), ("¿Dónde está la lámpara?", "foreign", "marlo"), ("我想去市场", "foreign", "marlo"),
+        ("“You look tired,” I say to Brine.", "talk", "brine"), ("I go over and talk to Brine.", "talk", "brine"),
+        ("go down to the cellar of dreams", "nowhere", ""), ("sing a song", "play", ""), ("pray", "pray", ""), ("fight!", "no_foe", ""),
+        ("fly to the moon", "nothing", ""), ("xyzzy", "nothing", ""), ("what can I do?", "hint", ""), ("Can I take the bottle of brandy?", "deed", ""),
+    ],
+)  # fmt: skip
+def test_a_line_is_taken_for_what_it_is(typed: str, what: str, about: str) -> None:
+    (found, named), *_ = beats(typed)
+    assert found == what
+    assert about == "" or about in named
+
+
+def test_several_things_at_once_are_done_one_after_the_other_where_each_leads() -> None:
+    one = game()
+    assert [what for what, _ in beats("go to the market and talk to the fishwife", one)] == ["go", "talk"]
+    assert one.state.where["nell"] == "fish_market"
+    assert beats("I light a torch and leave.", one)[0][0] == "go", "what comes to nothing is passed over"
+
+
+def test_someone_may_speak_of_their_character_by_name() -> None:
+    one = game()
+    assert [what for what, _ in beats("Nell walks to the fish market and greets Dorrit.", one)] == ["go", "talk"]
+
+
+def test_the_longest_name_wins_wherever_it_is() -> None:
+    one = game("small")
+    one.rule("wren", "I take the lantern.")
+    assert beats("I look at the mill key.", one, "wren") == [("look", ("item", "mill_key"))]
+
+
+def test_a_whisper_with_a_colon_is_one_whisper() -> None:
+    one = game()
+    ruling = one.rule("nell", "whisper to Ibbi: I don't trust Marlo. Watch him!")
+    assert [(event.to, event.text) for event in ruling.events if isinstance(event, ev.Whispered)] == [
+        (("ibbi",), "I don't trust Marlo. Watch him!")
+    ]
+
+
+def test_of_a_companions_remark_nothing_is_made() -> None:
+    one = game()
+    for remark in ("“Listen! It's awake.”", "“One of us ought to write this down,” I say.", "“Does anyone else hear that?” I ask."):
+        assert beats(remark, one, "osric") == [("banter", ("",))]
+
+
+def test_what_everybody_says_is_not_worth_quoting() -> None:
+    told = "“You are asking the wrong one,” Wick says, not unkindly. “She married me for the pension,” says Wick."
+    assert [one.words for one in quotes(told, ["Wick"])] == ["She married me for the pension."]
+
+
+def test_a_quotation_belongs_to_the_one_who_says_it() -> None:
+    told = "“They can't abide ours down there. Then you ask.” Wick looks away."
+    assert quotes(told, ["Wick"]) == []
+
+
+def test_the_first_scene_opens_the_story() -> None:
+    one = game()
+    one.play({"nell": "I look around."})
+    assert one.log[0].text.startswith(TIDELAMP.premise[0])
+
+
+def test_nobody_repeats_themselves_in_ten_rounds() -> None:
+    """Not the DM, not the narrator, not the companions: no sentence of five words or more comes twice in ten rounds."""
+    one = Game(TIDELAMP, ("nell", "osric", "ibbi"), 3, "nell")
+    lines = ("I look around.", "I talk to Marlo.", "I search the place.", "What now?", "I wait.")
+    for number in range(10):
+        one.play({"nell": lines[number % len(lines)]})
+    said = [sentence for turn in one.log if turn.speaker != "Nell Tarn" for sentence in turn.text.split(". ") if len(sentence.split()) > 6]
+    again = {sentence for sentence in said if said.count(sentence) > 1}
+    assert len(again) <= 1, again
