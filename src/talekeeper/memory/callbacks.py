@@ -88,8 +88,9 @@ async def find_callbacks(story: Remembering, seat: str, *, limit: int = 5, resol
     rows = [row._replace(end=row.last) if any(seq >= row.seq and key in row.by_names for seq, key in over) else row for row in rows]
     rows = [row for row in rows if resolved or not row.is_over]
     if len(rows) > limit:  # those alone that may be among the best, however long ago they came up
-        least = sorted((_SILENCE * row.worth for row in rows), reverse=True)[max(0, limit - 1)]
-        rows = [row for row in rows if row.worth >= least]
+        worths = [row.worth for row in rows]
+        least = _SILENCE * sorted(worths, reverse=True)[max(0, limit - 1)]
+        rows = [row for row, worth in zip(rows, worths, strict=True) if worth >= least]
     *lasts, now = await story.ordinals(seat, [*(row.last for row in rows), story.head])
     best = sorted(zip(rows, lasts, strict=True), key=lambda row: (-_score(row[0], now - row[1]), row[0].seq, row[0].name))[:limit]
     numbers = await story.ordinals(seat, [row.seq for row, _ in best])
@@ -187,6 +188,11 @@ class Thread(NamedTuple):
     @property
     def is_met(self) -> bool:
         return self.kind in _MET
+
+    @property
+    def is_someone(self) -> bool:
+        """Whether it is a person or a place, who may be called by a part of their name."""
+        return self.is_met and self.kind != "item"
 
     @property
     def word(self) -> str:
@@ -332,19 +338,16 @@ def _closes(thread: Thread, how: str, key: str, words: Sequence[str]) -> bool:
 
 def _united(rows: Sequence[Thread], seats: Mapping[str, Seat], cast: Cast) -> list[Thread]:
     """Those that are the same by different names as one, without the players, and without what was only mentioned in passing."""
-    people = {row.key: frozenset(row.key.split()) for row in rows if row.is_met and row.kind != "item"}
+    people: dict[str, list[frozenset[str]]] = {}
+    for words in {frozenset(row.key.split()) for row in rows if row.is_someone}:
+        for word in words:
+            people.setdefault(word, []).append(words)
     together: dict[str, Thread] = {}
     for row in rows:
         seat = cast.seat(row.key) if row.is_met else None
         if seat is not None and seats[seat].role != "npc":
             continue
-        same = (
-            f"seat {seat}"
-            if seat is not None
-            else _longest(row.key, people)
-            if row.is_met and row.kind != "item"
-            else f"{row.kind} {row.key}"
-        )
+        same = f"seat {seat}" if seat is not None else _longest(row.key, people) if row.is_someone else f"{row.kind} {row.key}"
         label = {seats[seat].label: _GIVEN} if seat is not None else {}
         row = row._replace(names={**row.names, **label})
         together[same] = together[same].joined(row) if same in together else row
@@ -355,9 +358,9 @@ def _united(rows: Sequence[Thread], seats: Mapping[str, Seat], cast: Cast) -> li
     ]  # fmt: skip
 
 
-def _longest(key: str, people: Mapping[str, frozenset[str]]) -> str:
-    """The one longer name that this one is a part of, if there is one and no other."""
-    words = people[key]
-    longer = [other for other in people if words < people[other]]
-    top = [one for one in longer if not any(people[one] < people[other] for other in longer)]
-    return top[0] if len(top) == 1 else key
+def _longest(key: str, people: Mapping[str, Sequence[frozenset[str]]]) -> str:
+    """The one longer name that this one is a part of, if there is one and no other. `people`: the names by each of their words."""
+    words = frozenset(key.split())
+    longer = [other for other in people[min(words)] if words < other] if words else []
+    top = [one for one in longer if not any(one < other for other in longer)]
+    return " ".join(sorted(top[0] if len(top) == 1 else words))

@@ -104,9 +104,7 @@ async def character_facts(story: Remembering, seat: str, character: str | None =
     """What the seat knows of a character: by default of itself. A character is a seat's id, or any name."""
     asked = character if character is not None else seat
     seats = await met_seats(story, seat, asked)
-    marks = [mark for topic in await story.topics(seat, prefix=TOPIC) for mark in await story.marks(seat, topic)]
-    noted: list[Value] = [{mark.topic.split(":", 2)[2]: [_of_mark(mark)]} for mark in marks]
-    value = await story.gather(seat, READER, beside=noted)
+    marks, value = await story._read_once(("all facts", seat), lambda: _all_facts(story, seat))
     whose = _Whose(seats, [one.id for one in story.seats if one.role == "dm"], asked, value)
     rows = [row for key, rows in value.items() for row in map(Row._make, rows) if whose.has(key) or whose.is_met(row)]
     rows = [row for kind in KINDS for row in _capped(_newest(rows), kind, MAX_FACTS[kind])]
@@ -116,6 +114,13 @@ async def character_facts(story: Remembering, seat: str, character: str | None =
     kinds = {kind: tuple(fact for fact in facts if fact.kind == kind) for kind in KINDS}
     label = next((one.label for one in seats if one.id == whose.seat), asked)
     return CharacterFacts(label, kinds["trait"], kinds["relationship"], kinds["event"])
+
+
+async def _all_facts(story: Remembering, seat: str) -> tuple[list[Marked], Value]:
+    """What the game noted, and all that the seat knows of anyone, with that in it."""
+    marks = [mark for topic in await story.topics(seat, prefix=TOPIC) for mark in await story.marks(seat, topic)]
+    noted: list[Value] = [{mark.topic.split(":", 2)[2]: [_of_mark(mark)]} for mark in marks]
+    return marks, await story.gather(seat, READER, beside=noted)
 
 
 def fact_notes(facts: CharacterFacts, *, most: int | None = None) -> list[Note]:
