@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -296,6 +297,19 @@ async def test_a_reader_who_takes_nothing_in_is_given_up(monkeypatch: pytest.Mon
                 app.state.house.hub.wake(story.key)
                 await asyncio.sleep(0.05)
         writer.close()
+
+
+async def test_what_goes_wrong_is_logged_and_tokens_are_not(server: Server, owner: Client, tokens_file: Path) -> None:
+    await owner.tell("The bell tolls for the rogue alone.", heard_by=["rogue"])
+    await owner.refused(404, "GET", f"{STORY}/turns/nothing")
+    tokens_file.write_text("[[")
+    await asyncio.sleep(1.1)
+    await owner.refused(401, "GET", STORY)
+    assert server.process is not None
+    server.process.terminate()
+    logged = server.process.communicate()[1]
+    assert re.match(r"\d{4}-\d\d-\d\dT\S+ ERROR talekeeper.server: tokens cannot be read file='.*' error=\".*is not TOML", logged)
+    assert not [word for word in (*TOKENS.values(), "bell") if word in logged]
 
 
 async def test_without_tokens_it_serves_this_machine(tmp_path: Path) -> None:

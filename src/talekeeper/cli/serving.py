@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import sys
 from collections.abc import Awaitable, Callable, Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -51,6 +52,7 @@ async def serve(
       talekeeper serve --host 0.0.0.0 --tokens tokens.toml
     """
     run = need_serve()
+    run.log_to(sys.stderr)
     settings = chosen_voices(model, base_url, config)
     _check(settings, packs)
     tokens = _tokens(desk, tokens_file)
@@ -97,6 +99,7 @@ async def show_table(desk: Desk, settings: Config, seat: Callable[[Keeper], Awai
     import webbrowser
 
     run = need_serve()
+    run.log_to(sys.stderr)
     with run.listen("127.0.0.1", 0, guarded=False) as made:
         async with desk.keeper(make=True, summarizer=settings.summarizer()) as keeper:
             table = await seat(keeper)

@@ -9,6 +9,7 @@ import socket
 import time
 from collections.abc import Callable
 from types import FrameType
+from typing import TextIO
 
 import uvicorn
 from fastapi import FastAPI
@@ -55,6 +56,27 @@ def address_of(made: socket.socket) -> str:
     """The address that a browser can open."""
     host, port = made.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+class _Lines(logging.Formatter):
+    """A record as one line: when, how bad, what, and what it is about; a traceback behind it."""
+
+    _KNOWN = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "taskName", "color_message"}
+
+    def format(self, record: logging.LogRecord) -> str:
+        about = {name: value for name, value in record.__dict__.items() if name not in self._KNOWN}
+        words = " ".join([record.getMessage(), *(f"{name}={value!r}" for name, value in about.items())])
+        trace = f"\n{self.formatException(record.exc_info)}" if record.exc_info else ""
+        return f"{self.formatTime(record, '%Y-%m-%dT%H:%M:%S%z')} {record.levelname} {record.name}: {words}{trace}"
+
+
+def log_to(stream: TextIO) -> None:
+    """Writes down there what goes wrong. The library itself never does: whose program it is decides."""
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(_Lines())
+    for name in ("talekeeper", "uvicorn"):
+        logging.getLogger(name).addHandler(handler)
+        logging.getLogger(name).setLevel(logging.WARNING)
 
 
 class _Server(uvicorn.Server):
