@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import heapq
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from itertools import accumulate
@@ -25,7 +25,7 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from talekeeper.budget import clip_item
-from talekeeper.folds import PEAKS, Node, Ref, leaves_after, make_leaf, peaks, roots_until
+from talekeeper.folds import PEAKS, Node, Ref, best_first, leaves_after, make_leaf, peaks, roots_until
 from talekeeper.model import Block, Item, LeftOut, Recap, Seat
 from talekeeper.paragraphs import Line, Sources, Unfold, fit
 from talekeeper.recipe import DEFAULT_RECIPE, Recipe
@@ -35,6 +35,7 @@ FLOOR = 128
 """From this budget up (plus what is pinned) every turn that a seat heard is represented in its context."""
 
 MORE_TO_CHOOSE = 1.5
+_RUN = 3
 MOST_OPENED = 256
 
 LEAST_STORY = 44
@@ -65,6 +66,8 @@ class Plan:
     left_out: list[LeftOut]
     room: int
     highlights: list[Line]
+    counts: dict[str, int] = field(default_factory=dict)
+    """Tokens of texts that are shown again and again."""
 
     def extend(self, line: Line) -> None:
         """One more turn was heard."""
@@ -352,8 +355,20 @@ def _highlights(wish: Wish, chunks: _Chunks, cut: int, blocks: Sequence[Block], 
         return []
     shown = {source for block in blocks for item in block.items if item.kind == "turn" for source in item.sources}
     refs = most_telling(_folds_until(wish.view, STORY, chunks, cut, sources), int(wish.budget * part.share * MORE_TO_CHOOSE), sources)
-    lines = {(line.turn.voice, line.turn.text): line for line in reversed(sources.lines_of(refs)) if line.turn.id not in shown}
-    return [line for line in reversed(lines.values()) if line.item.text]
+    return _told_once([line for line in sources.lines_of(refs) if line.turn.id not in shown and line.item.text])
+
+
+def _told_once(lines: Iterable[Line]) -> list[Line]:
+    """The lines without those that tell again, in nearly the same words, what one before them tells."""
+    told: set[tuple[str, ...]] = set()
+    kept: list[Line] = []
+    for line in lines:
+        words = line.turn.text.casefold().split()
+        runs = {tuple(words[at : at + _RUN]) for at in range(max(1, len(words) - _RUN + 1))}
+        if 2 * len(runs & told) <= len(runs):
+            kept.append(line)
+        told |= runs
+    return kept
 
 
 def most_telling(nodes: Sequence[Node], room: int, sources: Sources) -> list[Ref]:
@@ -362,7 +377,7 @@ def most_telling(nodes: Sequence[Node], room: int, sources: Sources) -> list[Ref
     opened = 0
     while True:
         found = {node.key: peaks(node, sources.children_of, sources.turns_of) for node in nodes}
-        ranked = sorted([peak for each in found.values() for peak in each], key=lambda peak: (-peak.worth, -peak.ref.seq))
+        ranked = sorted([peak for each in found.values() for peak in each], key=best_first)
         sizes = accumulate(peak.ref.tokens for peak in ranked)
         taken = [peak.ref for peak, size in zip(ranked, sizes, strict=True) if size <= room]
         numbers = {ref.seq for ref in taken}

@@ -19,6 +19,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from heapq import nsmallest
 from operator import attrgetter
@@ -33,7 +34,9 @@ CHUNK_TURNS = 8
 CHUNK_CHARS = 6000
 FANOUT = 8
 PEAKS = 8
-_TELLING = "telling-1"
+_TELLING = "telling-2"
+_SHORT = 8
+"""Below so many tokens, being shorter counts no more."""
 LEAF_SHARE = 0.4
 BY_HAND = 20.0
 """What the author's own words are worth beside what was picked from turns: they come first in larger folds and digests."""
@@ -447,7 +450,7 @@ def peaks(node: Node, children_of: ChildrenOf, turns_of: TurnsOf) -> list[Peak]:
     if _TELLING not in node.gathered:
         if node.level:
             below = [peak for child in children_of(node) for peak in peaks(child, children_of, turns_of)]
-            node.gathered[_TELLING] = [[peak.worth, *peak.ref] for peak in nsmallest(PEAKS, below, key=_best_first)]
+            node.gathered[_TELLING] = [[peak.worth, *peak.ref] for peak in nsmallest(PEAKS, below, key=best_first)]
         else:
             turns = node.turns if node.turns is not None else turns_of(node.refs)
             found = dict(zip([turn.id for turn in turns if turn.text], worths([turn for turn in turns if turn.text]), strict=True))
@@ -455,11 +458,12 @@ def peaks(node: Node, children_of: ChildrenOf, turns_of: TurnsOf) -> list[Peak]:
     known = node.gathered[_TELLING]
     if node.level:
         return [Peak(worth, Ref(*ref)) for worth, *ref in known]
-    return sorted([Peak(worth, ref) for worth, ref in zip(known, node.refs, strict=True) if worth > 0], key=_best_first)
+    return sorted([Peak(worth, ref) for worth, ref in zip(known, node.refs, strict=True) if worth > 0], key=best_first)
 
 
-def _best_first(peak: Peak) -> tuple[float, int]:
-    return -peak.worth, -peak.ref.seq
+def best_first(peak: Peak) -> tuple[float, int]:
+    """The order of peaks: long turns have more to tell, and take the room of several short ones."""
+    return -peak.worth / math.sqrt(max(_SHORT, peak.ref.tokens)), -peak.ref.seq
 
 
 def in_order(folds: Iterable[tuple[Node, Sequence[Sentence]]]) -> list[Sentence]:

@@ -228,11 +228,17 @@ def _total(weights: Iterable[float]) -> float:
     return total
 
 
-def candidates(words: Sequence[str], postings: Sequence[Sequence[int]], heard: int) -> Candidates:
+def effort(room: int | None) -> float:
+    """How much is looked at for an answer of so many tokens: half of it at least, and all for a large one, or where nobody says."""
+    return 1.0 if room is None else min(1.0, 0.5 + room / 8000)
+
+
+def candidates(words: Sequence[str], postings: Sequence[Sequence[int]], heard: int, effort: float = 1.0) -> Candidates:
     """The turns that share the most telling words with the query.
 
     `postings` has, for each word, the numbers of the turns that the seat heard; `heard` is how many it heard in all. The rarest words
     come first: once enough turns are known that no turn with only the rest can overtake, the rest only adds to those."""
+    enough = int(CANDIDATES * effort)
     rows = sorted(zip(words, postings, strict=True), key=lambda row: len(row[1]))
     weights = {word: math.log(1 + (max(heard, len(places)) - len(places) + 0.5) / (len(places) + 0.5)) for word, places in rows}
     left = _total(weights.values())
@@ -240,21 +246,21 @@ def candidates(words: Sequence[str], postings: Sequence[Sequence[int]], heard: i
     for word, places in rows:
         weight = weights[word]
         known: Iterable[int] = places
-        if len(places) > CANDIDATES and _last_of_best(worth) > left:
+        if len(places) > enough and _last_of(enough, worth) > left:
             known = worth.keys() & places
         for place in known:
             worth[place] = worth.get(place, 0.0) + weight
         left -= weight
-    last = _last_of_best(worth)
+    last = _last_of(enough, worth)
     best = sorted([(each, place) for place, each in worth.items() if each >= last], reverse=True)
     # Where all of them share every word, only their order can tell them apart.
-    most = MOST_CANDIDATES if len(best) > CANDIDATES and last == best[0][0] else CANDIDATES
+    most = MOST_CANDIDATES if len(best) > enough and last == best[0][0] else enough
     return Candidates({place: each for each, place in best[:most]}, weights)
 
 
-def _last_of_best(worth: Mapping[int, float]) -> float:
-    """What the last of the best candidates is worth; 0 while there is room for more."""
-    return sorted(worth.values(), reverse=True)[CANDIDATES - 1] if len(worth) >= CANDIDATES else 0.0
+def _last_of(best: int, worth: Mapping[int, float]) -> float:
+    """What the last of so many best candidates is worth; 0 while there is room for more."""
+    return sorted(worth.values(), reverse=True)[best - 1] if len(worth) >= best else 0.0
 
 
 def worth_of(told: Told, weights: Mapping[str, float]) -> float:
@@ -263,12 +269,12 @@ def worth_of(told: Told, weights: Mapping[str, float]) -> float:
     return _total(weight for word, weight in weights.items() if word in there)
 
 
-def lending(found: Candidates, average: float) -> dict[int, int]:
+def lending(found: Candidates, average: float, effort: float = 1.0) -> dict[int, int]:
     """Who lends, and to how many turns on each side where turns are that long. The better reach further, and in all it is a bounded number
     of turns that must be read for them (I9)."""
     best = max(found.worth.values(), default=0.0)
     lenders: dict[int, int] = {}
-    left = MOST_LENT_TO
+    left = int(MOST_LENT_TO * effort)
     for number, worth in found.worth.items():
         reach = HALVED * math.log2(LENT_AFTER * worth / (LEAST_LENT * best))
         wide = min(MOST_AROUND, 1 + int(reach / max(1.0, average)))

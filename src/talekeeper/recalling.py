@@ -26,12 +26,13 @@ async def recollect(
     query = Query(text)
     *postings, sessions = await _postings(hot, seat, [*query.words, SESSION_MARK])
     heard = hot.state.views[seat]
-    found = recall.candidates(query.words, postings, heard.turns)
+    effort = recall.effort(tokens)
+    found = recall.candidates(query.words, postings, heard.turns, effort)
     if not found.worth:
         return []
     reader = _Reader(hot, seat)
     average = heard.tokens / max(1, heard.turns)
-    lenders = recall.lending(found, average)
+    lenders = recall.lending(found, average, effort)
     near = {at for number, wide in lenders.items() for at in range(number - wide, number + wide + 1)}
     await reader.look(near | found.worth.keys())
     found = await _as_it_reads(reader, found)
@@ -95,20 +96,20 @@ class _Reader:
             await self._read(absent)
 
     async def _read(self, places: Sequence[Position]) -> None:
-        revisions, mine = self._hot.state.revisions, self._mine
+        revisions, mine, heard, entries = self._hot.state.revisions, self._mine, self.heard, self._entries
         edited: list[Position] = []
         for entry in (await self._hot.read(positions=places)).entries:
-            if entry.channel not in mine or not entry.text:
+            _, seq, kind, _, voice, text, channel, _, tokens, _, _, _, extra = entry
+            if channel not in mine or not text:
                 continue
-            if entry.kind not in AUTHOR_KINDS:
-                self._entries[entry.seq] = entry
+            if kind not in AUTHOR_KINDS:
+                entries[seq] = entry
                 if revisions and self._hot.turn(entry).id in revisions:
                     edited.append(entry.position)
                 else:
-                    when = entry.extra.get("when") if entry.extra else None
-                    self.heard[entry.seq] = Told(entry.seq, entry.kind, entry.voice, entry.text, when, entry.tokens)
-            elif entry.kind == "edit" and entry.extra is not None:
-                self.edits[entry.seq] = entry.extra["at"][1]
+                    heard[seq] = Told(seq, kind, voice, text, extra.get("when") if extra else None, tokens)
+            elif kind == "edit" and extra is not None:
+                self.edits[seq] = extra["at"][1]
         if edited:
             for turn in await self._hot.fetch_turns(edited):
                 self._take(turn)

@@ -149,9 +149,10 @@ class Remembering:
             shown.update(line.turn.id for line in pins)
             recalled = [(turn, score) for turn, score in hits if turn.id not in shown]
             filled["recall"] = [*rows.get("recall", ()), *turn_rows(recalled, count)]
-            shown.update(turn.id for turn, _ in hits)
-            telling = [(line.turn, -float(place)) for place, line in enumerate(plan.highlights) if line.turn.id not in shown]
-            filled["highlights"] = [*rows.get("highlights", ()), *turn_rows(telling, count)]
+            if sum(row.item.tokens for row in filled["recall"]) < budget - plan.tokens - plan.recent_tokens:  # there is room for more
+                shown.update(turn.id for turn, _ in hits)
+                telling = [(line.turn, -float(place)) for place, line in enumerate(plan.highlights) if line.turn.id not in shown]
+                filled["highlights"] = [*rows.get("highlights", ()), *turn_rows(telling, partial(_count_once, plan.counts, count))]
         return assemble(wish, plan, filled, budget, hot.shared.counter.id, count)
 
     def _plan(self, wish: Wish) -> Plan:
@@ -418,3 +419,10 @@ class Remembering:
             leaves = await hot.supply(lambda: list(leaves_after([node], 0, hot.state.shelf.children)))
             ids = [ref.id for leaf in reversed(leaves) for ref in leaf.refs]
         return tuple(dict.fromkeys(ids))
+
+
+def _count_once(known: dict[str, int], count: Callable[[str], int], text: str) -> int:
+    tokens = known.get(text)
+    if tokens is None:
+        tokens = known[text] = count(text)
+    return tokens
