@@ -77,3 +77,29 @@ async def test_a_recital_of_what_is_to_be_told_above_all_is_refused_too() -> Non
     model = ScriptedModel(["Two or three sentences how things went with Oda: Rook, Lin, Mira, Voss."])
     with pytest.raises(tk.SummaryFailed, match="told to do"):
         await tk.Janitor(model).summarize(PIECES, [], 200, lambda _: None, focus=focus)
+
+
+DEALS = [Piece(f"[DM]: Mira pays Harrow {number} gold for the {number}th crate.", (f"t{number}",)) for number in range(8)]
+
+
+@pytest.mark.parametrize(
+    "answer", ["Potatoes are tasty.", "Sure! Nothing happened.", "The dragon Smaug killed Mira and burned Harrow to the ground."]
+)
+async def test_nonsense_is_refused_however_short_it_is(answer: str) -> None:
+    with pytest.raises(tk.SummaryFailed, match="refused"):
+        await tk.Janitor(ScriptedModel([answer, answer])).summarize(DEALS, (), 200, lambda _: None)
+
+
+async def test_what_is_appended_is_named_once() -> None:
+    sentences = await tk.Janitor(ScriptedModel(["Mira pays for crates [1].", "Mira pays for crates [1]."])).summarize(DEALS, (), 200, lambda _: None)
+    *_, also = [sentence.text for sentence in sentences]
+    numbers = also.removeprefix("Also: ").rstrip(".").split(", ")
+    assert not [one for one in numbers if any(other.startswith(f"{one} ") for other in numbers)]
+
+
+async def test_a_plain_function_is_a_failure_that_says_what_to_do() -> None:
+    def plain(messages: object) -> str:
+        return "Mira pays Harrow."
+
+    with pytest.raises(tk.SummaryFailed, match="async def"):
+        await tk.Janitor(plain).summarize(DEALS, (), 200, lambda _: None)  # type: ignore[arg-type]

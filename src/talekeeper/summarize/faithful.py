@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from talekeeper.summarize.extractive import tells
-from talekeeper.summarize.names import Term, find_numbers, known_terms, marks_of, study, terms_in
+from talekeeper.summarize.names import Term, find_names, find_numbers, known_terms, marks_of, study, terms_in
 from talekeeper.summarize.speech import split_sentences
 from talekeeper.summarize.words import CJK, MARK, PERSON, STOP, Pattern, Word, is_cjk, language, languages, read
 from talekeeper.tokens import estimate_tokens
@@ -58,7 +58,7 @@ def must_survive(sources: Sequence[str], known: Collection[str], *, limit: int) 
     for find in sorted(kept, key=lambda find: (-find.importance, find.order)):
         if estimate_tokens(", ".join([*chosen, find.text])) <= limit * SHARE:
             chosen.append(find.text)
-    return tuple(chosen)
+    return tuple([text for text in chosen if not any(other.startswith(f"{text} ") for other in chosen)])
 
 
 def _collect(sentence: str, lang: str, at: int, registry: Collection[Term], finds: dict[str, _Find]) -> None:
@@ -276,7 +276,7 @@ def refuse(summary: str, sources: Sequence[str], asked: str = "") -> str | None:
         return "the model declines"
     if recites(text, told, asked):
         return "it repeats what the model was told to do"
-    return unfit(text, told) or _foreign(text, told)
+    return unfit(text, told) or _foreign(text, told) or _invented(text, told)
 
 
 def unfit(text: str, told: str) -> str | None:
@@ -344,6 +344,25 @@ def _foreign(text: str, told: str) -> str | None:
     if not common or (len(content) >= 40 and len(common) * 25 < len(content)):
         return "it has nothing in common with what it was made from"
     return None
+
+
+def shares_nothing(summary: str, sources: Sequence[str]) -> bool:
+    """Whether a summary, however short, has not a word that carries meaning in common with its sources, though it is in their language."""
+    told = "\n".join(sources)
+    lang = language(told)
+    return language(summary, lang) == lang and _content(summary, lang).isdisjoint(_content(told, lang))
+
+
+def _invented(text: str, told: str) -> str | None:
+    """Someone whom the sources do not know, in a text that has less than half of its words from them."""
+    lang = language(told)
+    if language(text, lang) != lang:
+        return None
+    content, known = _content(text, lang), told.lower()
+    if 2 * len(content & _content(told, lang)) >= len(content):
+        return None
+    stranger = next((name for name in find_names(text) if not any(word.lower() in known for word in name.split())), None)
+    return f"it tells of {stranger}, whom what it was made from does not know" if stranger else None
 
 
 def _is_babble(text: str, content: set[str]) -> bool:

@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import resources
+from inspect import isawaitable
 
 from talekeeper.errors import SummaryFailed
 from talekeeper.model import Sentence
@@ -59,7 +60,7 @@ class Janitor:
         lost: Sequence[str] = faithful.missing(summary, needed)
         if lost:
             answer, lost = await self._repair(messages, answer, lost, needed, texts, spend)
-        if len(lost) == len(needed) and sum(thing[:1].isupper() for thing in needed) >= _TELLING:
+        if needed and len(lost) == len(needed) and (_names(needed) >= _TELLING or faithful.shares_nothing(answer, texts)):
             raise SummaryFailed("the model's summary was refused: it names nobody and nothing of what must survive", answered=True)
         sentences = cite(answer, pieces)
         if lost:
@@ -82,7 +83,7 @@ class Janitor:
 
     async def _ask(self, messages: Sequence[Message], spend: Callable[[Spending], None]) -> str:
         asked = sum(estimate_tokens(message["content"]) for message in messages)
-        task = asyncio.ensure_future(self.model(messages))
+        task = asyncio.ensure_future(_await(self.model, messages))
         try:
             done, _ = await asyncio.wait({task}, timeout=self.timeout)
         finally:
@@ -100,6 +101,18 @@ class Janitor:
             raise SummaryFailed(f"the model returned {type(answer).__name__}, not text")
         spend(Spending(calls=1, tokens_in=asked, tokens_out=estimate_tokens(answer)))
         return answer
+
+
+async def _await(model: ChatModel, messages: Sequence[Message]) -> object:
+    """The model's answer, whatever it is. A plain function is a mistake that is easily made, so it is told apart."""
+    answer: object = model(messages)
+    if not isawaitable(answer):
+        raise TypeError("it is no async function: define the summarizer with `async def`")
+    return await answer
+
+
+def _names(needed: Sequence[str]) -> int:
+    return sum(thing[:1].isupper() for thing in needed)
 
 
 def _check(answer: str, texts: Sequence[str], asked: str) -> str:
