@@ -359,3 +359,10 @@ async def test_refused_input_is_refused_in_the_same_way_after_it_was_opened_agai
         with pytest.raises(tk.WrongType):
             await story.append("dm", None)  # type: ignore[arg-type]
         await keeper.close()
+
+
+@pytest.mark.parametrize("target", [None, 5, b"saga.db"])
+async def test_only_a_path_or_a_store_can_be_opened(target: object) -> None:
+    with pytest.raises(tk.WrongType, match="a file's path"):
+        async with tk.open(target):  # type: ignore[arg-type]
+            pass

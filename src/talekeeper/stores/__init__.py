@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 
-from talekeeper.errors import InvalidInput
+from talekeeper.errors import InvalidInput, WrongType
 from talekeeper.ports import Store
 from talekeeper.stores.in_memory import InMemoryStore
 from talekeeper.stores.sqlite import SqliteStore
@@ -17,6 +17,8 @@ from talekeeper.stores.sqlite import SqliteStore
 async def open_store(target: str | os.PathLike[str] | Store, *, durable: bool = True) -> Store:
     """The store for a file's path or ":memory:"; a store is returned as it is."""
     if not isinstance(target, str | os.PathLike):
+        if not hasattr(target, "write"):
+            raise WrongType(f'pass a file\'s path, ":memory:", or a store of your own, not {type(target).__name__}')
         return target
     if target == ":memory:":
         return InMemoryStore()
