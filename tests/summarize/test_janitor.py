@@ -91,7 +91,8 @@ async def test_nonsense_is_refused_however_short_it_is(answer: str) -> None:
 
 
 async def test_what_is_appended_is_named_once() -> None:
-    sentences = await tk.Janitor(ScriptedModel(["Mira pays for crates [1].", "Mira pays for crates [1]."])).summarize(DEALS, (), 200, lambda _: None)
+    told = "Mira pays for crates [1]."
+    sentences = await tk.Janitor(ScriptedModel([told, told])).summarize(DEALS, (), 200, lambda _: None)
     *_, also = [sentence.text for sentence in sentences]
     numbers = also.removeprefix("Also: ").rstrip(".").split(", ")
     assert not [one for one in numbers if any(other.startswith(f"{one} ") for other in numbers)]
