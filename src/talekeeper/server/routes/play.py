@@ -7,6 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Response
 
 from talekeeper.model import MemoryKey
+from talekeeper.server import game_schemas as games
 from talekeeper.server import ids, schemas
 from talekeeper.server.door import PREFIX, Authored, Entered, Granted, InHouse, Looking, LookingAt, Route, Visit
 from talekeeper.server.problems import forbidden, invalid
@@ -40,17 +41,17 @@ Hosting = Annotated[Room, Depends(host)]
 
 
 @router.get("/scenarios", summary="List the scenarios")
-async def scenarios(house: InHouse) -> schemas.Scenarios:
-    return schemas.Scenarios(scenarios=[_scenario(name, one) for name, one in house.rooms.scenarios().items()])
+async def scenarios(house: InHouse) -> games.Scenarios:
+    return games.Scenarios(scenarios=[_scenario(name, one) for name, one in house.rooms.scenarios().items()])
 
 
-def _scenario(name: str, one: Scenario) -> schemas.Scenario:
-    heroes = [schemas.Hero.model_validate(hero) for hero in one.heroes.values()]
-    return schemas.Scenario(id=name, title=one.title, tagline=one.tagline, mood=one.mood, premise=list(one.premise), heroes=heroes)
+def _scenario(name: str, one: Scenario) -> games.Scenario:
+    heroes = [games.Hero.model_validate(hero) for hero in one.heroes.values()]
+    return games.Scenario(id=name, title=one.title, tagline=one.tagline, mood=one.mood, premise=list(one.premise), heroes=heroes)
 
 
 @router.post("/games", status_code=201, summary="Begin a game")
-async def begin_game(house: InHouse, grant: Granted, body: schemas.NewGame, response: Response) -> schemas.StoryRow:
+async def begin_game(house: InHouse, grant: Granted, body: games.NewGame, response: Response) -> schemas.StoryRow:
     """A story is made from a scenario, with its seats, and waits for its first round."""
     key = MemoryKey(grant.tenant, body.user, body.name)
     story = ids.story_id(key)
@@ -65,35 +66,35 @@ async def begin_game(house: InHouse, grant: Granted, body: schemas.NewGame, resp
 
 
 @router.get("/stories/{story}/play", summary="How the game stands")
-async def play(room: InRoom, view: Looking) -> schemas.Play:
+async def play(room: InRoom, view: Looking) -> games.Play:
     """Who plays, whose turn it is, and the round in flight."""
     return await _play(room, view.seat)
 
 
-async def _play(room: Room, seat: str | None) -> schemas.Play:
+async def _play(room: Room, seat: str | None) -> games.Play:
     table, state = room.table, await room.table.state()
     waiting = room.waiting or None
     heard = [line for line in room.lines if seat is None or seat in line.hearers]
-    return schemas.Play(
+    return games.Play(
         scenario=table.setup.pack, title=table.scenario.title, round=await table.round_now(),
         party=[_player(room, state, one, shown=seat in (None, DM, one)) for one in table.setup.party], running=room.running, auto=room.auto,
         waiting=waiting if seat in (None, DM, waiting) else None, ending=state.ending, failed=room.failed if seat is None else "",
-        lines=[schemas.FlightLine(line=line.key, role=line.role, seat=line.seat, text=line.text, ended=line.ended) for line in heard],
+        lines=[games.FlightLine(line=line.key, role=line.role, seat=line.seat, text=line.text, ended=line.ended) for line in heard],
     )  # fmt: skip
 
 
-def _player(room: Room, state: GameState, id: str, *, shown: bool) -> schemas.Player:
+def _player(room: Room, state: GameState, id: str, *, shown: bool) -> games.Player:
     """Of others, a seat knows who plays them; how they are it sees in its scene, if they are there."""
     hero = room.table.scenario.heroes[id]
     how = condition(state, id) if shown else ""
-    return schemas.Player(id=id, name=hero.name, calling=hero.calling, human=id in room.table.setup.humans, condition=how)
+    return games.Player(id=id, name=hero.name, calling=hero.calling, human=id in room.table.setup.humans, condition=how)
 
 
 @router.get("/stories/{story}/scene", summary="Where a seat is, and what it could do")
-async def scene(room: InRoom, view: LookingAt) -> schemas.Scene:
+async def scene(room: InRoom, view: LookingAt) -> games.Scene:
     """What the seat sees, carries, owes and knows, and its choices. For the dm: the party's place, and everything."""
     state = await room.table.state_at(view.book)
-    return schemas.Scene.model_validate(scene_of(room.table.scenario, state, _eyes(room, view), room.table.setup.seed))
+    return games.Scene.model_validate(scene_of(room.table.scenario, state, _eyes(room, view), room.table.setup.seed))
 
 
 def _eyes(room: Room, view: View) -> str:
@@ -103,29 +104,29 @@ def _eyes(room: Room, view: View) -> str:
 
 
 @router.get("/stories/{story}/ledger", summary="What is owed, held and lost")
-async def ledger(room: InRoom, view: LookingAt) -> schemas.Ledger:
+async def ledger(room: InRoom, view: LookingAt) -> games.Ledger:
     """In the view of a seat: its own promises and things, and what is plain to all."""
     table, state, eyes = room.table, await room.table.state_at(view.book), _eyes(room, view)
     found, name = full_ledger(state, table.scenario), table.scenario.name(eyes)
     own = eyes == DM
     goals = [table.scenario.objectives[id] for id in open_objectives(table.scenario, state)]
-    return schemas.Ledger(
-        promises=[schemas.Vow.model_validate(one) for one in found.promises if own or name in (one.by, one.to)],
-        items=[schemas.Held(item=item, holder=holder) for item, holder in found.items if own or holder == name],
-        deaths=[schemas.Death(who=who, how=how if own else "") for who, how in found.deaths],
-        goals=[schemas.Goal(id=one.id, title=one.title, hint=one.hint[0]) for one in goals],
+    return games.Ledger(
+        promises=[games.Vow.model_validate(one) for one in found.promises if own or name in (one.by, one.to)],
+        items=[games.Held(item=item, holder=holder) for item, holder in found.items if own or holder == name],
+        deaths=[games.Death(who=who, how=how if own else "") for who, how in found.deaths],
+        goals=[games.Goal(id=one.id, title=one.title, hint=one.hint[0]) for one in goals],
         done=[table.scenario.objectives[id].title for id in state.objectives],
     )  # fmt: skip
 
 
 @router.get("/stories/{story}/secrets", summary="Who knows which secret")
-async def secrets(visit: Authored, room: Hosting, view: LookingAt) -> schemas.Secrets:
+async def secrets(visit: Authored, room: Hosting, view: LookingAt) -> games.Secrets:
     """A matrix of the scenario's secrets and those of the party who know them."""
     state = await room.table.state_at(view.book)
     party = [schemas.Seat(id=one, name=room.table.scenario.name(one), location=None) for one in room.table.setup.party]
     known = {one.id: [seat for seat in state.party if seat in state.knows.get(one.id, ())] for one in room.table.scenario.secrets.values()}
-    return schemas.Secrets(
-        seats=party, secrets=[schemas.Secret(id=id, text=room.table.scenario.secrets[id].text, known=who) for id, who in known.items()]
+    return games.Secrets(
+        seats=party, secrets=[games.Secret(id=id, text=room.table.scenario.secrets[id].text, known=who) for id, who in known.items()]
     )
 
 
@@ -133,14 +134,14 @@ async def secrets(visit: Authored, room: Hosting, view: LookingAt) -> schemas.Se
 
 
 @router.post("/stories/{story}/step", status_code=202, summary="Play a round")
-async def step(room: Hosting, body: schemas.Step | None = None) -> schemas.Play:
+async def step(room: Hosting, body: games.Step | None = None) -> games.Play:
     """Begins a round, as far as the next person's turn. Follow it with the stream of events; it is written at its end."""
     await room.step(body.nudge if body is not None else None)
     return await _play(room, None)
 
 
 @router.post("/stories/{story}/act", status_code=202, summary="Act, when it is your turn")
-async def act(visit: Entered, room: InRoom, view: Looking, body: schemas.Act) -> schemas.Play:
+async def act(visit: Entered, room: InRoom, view: Looking, body: games.Act) -> games.Play:
     """What a person does. The dm may answer for whoever is waited for."""
     seat = view.seat or room.waiting
     if not seat:
@@ -152,21 +153,21 @@ async def act(visit: Entered, room: InRoom, view: Looking, body: schemas.Act) ->
 
 
 @router.post("/stories/{story}/auto", summary="Let it play, or pause")
-async def auto(room: Hosting, body: schemas.Auto) -> schemas.Play:
+async def auto(room: Hosting, body: games.Auto) -> games.Play:
     """Rounds follow each other as far as the next person's turn. A pause takes effect at the end of the round."""
     await room.play(body.on)
     return await _play(room, None)
 
 
 @router.post("/stories/{story}/finish", status_code=202, summary="Bring it to an end")
-async def finish(room: Hosting) -> schemas.Play:
+async def finish(room: Hosting) -> games.Play:
     """The epilogue is told, wherever the story is."""
     await room.finish()
     return await _play(room, None)
 
 
 @router.post("/stories/{story}/undo", summary="Take rounds back")
-async def undo(room: Hosting, body: schemas.Undo | None = None) -> schemas.Play:
+async def undo(room: Hosting, body: games.Undo | None = None) -> games.Play:
     """The story, the game and every memory go back. What was played stays as a branch."""
     async with room.hold() as table:
         await table.undo(body.rounds if body is not None else 1)
@@ -174,7 +175,7 @@ async def undo(room: Hosting, body: schemas.Undo | None = None) -> schemas.Play:
 
 
 @router.put("/stories/{story}/people", summary="Say who is played by a person")
-async def people(room: Hosting, body: schemas.People) -> schemas.Play:
+async def people(room: Hosting, body: games.People) -> games.Play:
     """Takes a seat over, or hands it to the AI. It stands in the log, and a rewind takes it back."""
     async with room.hold() as table:
         await table.seat_people(body.humans)
@@ -182,7 +183,7 @@ async def people(room: Hosting, body: schemas.People) -> schemas.Play:
 
 
 @router.post("/stories/{story}/whisper", status_code=201, summary="Whisper")
-async def whisper(visit: Authored, room: Hosting, body: schemas.Whisper) -> schemas.Turn:
+async def whisper(visit: Authored, room: Hosting, body: games.Whisper) -> schemas.Turn:
     """Words for some ears only, at once and outside of any round."""
     async with room.hold() as table:
         turn = await table.whisper(body.speaker, body.to, body.text)
