@@ -30,7 +30,7 @@ Options = ParamSpec("Options")
 
 PLAYING, TELLING, REMEMBERING, BACK, KEEPING, SERVING = "Playing", "Telling", "Remembering", "Going back, changing", "Keeping", "Serving"
 SECTIONS = (PLAYING, TELLING, REMEMBERING, BACK, KEEPING, SERVING)
-_STOPPED, _FAILED, _MISUSED = 130, 1, 2
+STOPPED, _FAILED, _MISUSED = 130, 1, 2
 
 
 class Command(click.Command):
@@ -69,7 +69,7 @@ class App(click.Group):
             code = super().main(args, standalone_mode=False, **extra)
             sys.stdout.flush()
         except click.Abort:
-            _fail("stopped", _STOPPED)
+            _fail("stopped", STOPPED)
         except click.UsageError as exc:
             command = exc.ctx.command_path if exc.ctx is not None else "talekeeper"
             _fail(f"{exc.format_message().rstrip('.')}; see {command} --help", _MISUSED)

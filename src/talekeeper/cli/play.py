@@ -5,15 +5,17 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from talekeeper.cli.app import PLAYING, Desk, command, main, names
+from talekeeper.cli.app import PLAYING, STOPPED, Desk, Outcome, command, main, names
 from talekeeper.cli.screen import Status, bold, dim, hang, one_line, safe
 
 if TYPE_CHECKING:
+    from talekeeper.cli.keyboard import Keyboard
     from talekeeper.keeper import Keeper
     from talekeeper.table.brain import Brain
     from talekeeper.table.cast.config import Config
@@ -72,10 +74,10 @@ def rounds_file(desk: Desk) -> Path:
 @voices
 @click.option("--web", is_flag=True, help="In a browser: serves this machine on a free port, and opens the page.")
 @click.option("--no-open", is_flag=True, help="With --web: only say where the page is.")
-async def play(
+def play(
     desk: Desk, scenario: str | None, party: str | None, humans: str | None, auto: bool, rounds: int | None, seed: int | None,
     model: str | None, base_url: str | None, config: Path | None, web: bool, no_open: bool,
-) -> int | None:  # fmt: skip
+) -> Outcome:  # fmt: skip
     """Play a story with a game master that remembers. A story that is there already is taken up where it was left.
 
     \b
@@ -86,54 +88,98 @@ async def play(
       talekeeper play --story heist --web
     """
     need_play()
-    with Status() as status:
-        status("setting the table …")
-        settings = chosen_voices(model, base_url, config)
-        people = [] if auto else names(humans)
+    if web and rounds is not None:
+        raise click.UsageError("--rounds is for the terminal: in the browser you play as long as you like")
+    if no_open and not web:
+        raise click.UsageError("--no-open needs --web")
+    settings = chosen_voices(model, base_url, config)
+    wish = Wish(scenario, names(party), [] if auto else names(humans), seed)
+    from talekeeper.cli.keyboard import Keyboard
 
-        def begun() -> Setup:
-            status.clear()
-            return _setup(scenario, names(party), people, 1 if auto and seed is None else seed)
-
+    keyboard = Keyboard()
+    try:
         if web:
-            if rounds is not None:
-                raise click.UsageError("--rounds is for the terminal: in the browser you play as long as you like")
-            from talekeeper.cli.serving import show_table
-
-            status.clear()
-            await show_table(desk, settings, lambda keeper: _seated(desk, keeper, settings, begun), open_page=not no_open)
-            return None
-        if no_open:
-            raise click.UsageError("--no-open needs --web")
-        import asyncio
-
-        graph = asyncio.create_task(asyncio.to_thread(importlib.import_module, "talekeeper.table.playing"))  # slow: meanwhile people read
-        from talekeeper.cli.terminal import Terminal, greet
-
-        async with desk.keeper(make=True) as keeper:
-            table = await _seated(desk, keeper, settings, begun)
-            status.clear()
-            if not desk.json:
-                greet(table)
-                status("setting the table …")
-            playing = await graph
-            status.clear()
-            async with playing.Game(table, rounds_file(desk)) as game:
-                if desk.json:
-                    return await _quietly(desk, game, rounds or 1)
-                limit = rounds if rounds is not None or not auto else 20
-                await Terminal(game, str(desk.file), pace=0.008 if sys.stdout.isatty() and settings.voice("dm") is None else 0.0).run(limit)
-        return None
+            return _in_the_browser(desk, settings, keyboard.attend(_asked(desk, wish, keyboard)), open_page=not no_open)
+        return keyboard.attend(_in_the_terminal(desk, settings, wish, keyboard, rounds))
+    except KeyboardInterrupt:
+        return STOPPED
 
 
-async def _seated(desk: Desk, keeper: Keeper, settings: Config, begun: Callable[[], Setup]) -> Table:
+@dataclass(frozen=True)
+class Wish:
+    """What was asked for on the command line; None: nothing was said about it."""
+
+    scenario: str | None
+    party: list[str] | None
+    humans: list[str] | None
+    seed: int | None
+
+    @property
+    def auto(self) -> bool:
+        return self.humans == []
+
+    def setup(self) -> Setup:
+        """How a new game begins."""
+        import secrets
+
+        from talekeeper.table.packs import load
+        from talekeeper.table.table import Setup
+
+        pack = self.scenario or FIRST
+        seats = tuple(self.party or list(load(pack).heroes)[:3])
+        seed = 1 if self.auto else secrets.randbelow(1 << 31)
+        return Setup(pack, seats, tuple(seats[:1] if self.humans is None else self.humans), seed if self.seed is None else self.seed)
+
+
+async def _in_the_browser(desk: Desk, settings: Config, wish: Wish, *, open_page: bool) -> None:
+    from talekeeper.cli.serving import show_table
+
+    await show_table(desk, settings, lambda keeper: _seated(desk, keeper, settings, wish), open_page=open_page)
+
+
+async def _in_the_terminal(desk: Desk, settings: Config, wish: Wish, keyboard: Keyboard, rounds: int | None) -> int | None:
+    import asyncio
+
+    from talekeeper.cli.keyboard import Quit
+
+    kept = ""
+    try:
+        with Status() as status:
+            status("setting the table …")
+            graph = asyncio.create_task(asyncio.to_thread(importlib.import_module, "talekeeper.table.playing"))  # slow: people read
+            from talekeeper.cli.terminal import Terminal, greet
+
+            wish = await _asked(desk, wish, keyboard, status)
+            async with desk.keeper(make=True) as keeper:
+                table = await _seated(desk, keeper, settings, wish)
+                kept = f" The story is kept in {desk.file}."
+                status.clear()
+                if not desk.json:
+                    greet(table)
+                    status("setting the table …")
+                playing = await graph
+                status.clear()
+                async with playing.Game(table, rounds_file(desk)) as game:
+                    if desk.json:
+                        return await _quietly(desk, game, rounds or 1)
+                    limit = rounds if rounds is not None or not wish.auto else 20
+                    pace = 0.008 if sys.stdout.isatty() and settings.voice("dm") is None else 0.0
+                    await Terminal(game, keyboard, str(desk.file), pace=pace).run(limit)
+    except (Quit, asyncio.CancelledError) as left:
+        click.echo(dim(f"Until next time.{safe(kept)}"), err=desk.json)
+        if isinstance(left, asyncio.CancelledError):
+            raise
+    return None
+
+
+async def _seated(desk: Desk, keeper: Keeper, settings: Config, wish: Wish) -> Table:
     """The table under the desk's key: taken up where it was left, or begun."""
     from talekeeper.table.table import begin, resume
 
     brains = brains_of(settings)
     if await keeper.store.load(desk.key) is not None:
         return await resume(keeper, desk.key, brains, branch=desk.branch, summarizer=settings.summarizer())
-    return await begin(keeper, desk.key, begun(), brains, summarizer=settings.summarizer())
+    return await begin(keeper, desk.key, wish.setup(), brains, summarizer=settings.summarizer())
 
 
 def brains_of(settings: Config) -> Callable[[Scenario], Brain]:
@@ -146,28 +192,28 @@ def brains_of(settings: Config) -> Callable[[Scenario], Brain]:
     return lambda scenario: settings.brain(Storyteller(scenario), _mishap)
 
 
-def _setup(scenario: str | None, party: list[str] | None, humans: list[str] | None, seed: int | None) -> Setup:
-    import secrets
-
-    from talekeeper.table.packs import load
-    from talekeeper.table.table import Setup
-
-    pack = scenario or _chosen()
-    seats = tuple(party or list(load(pack).heroes)[:3])
-    return Setup(pack, seats, tuple(seats[:1] if humans is None else humans), secrets.randbelow(1 << 31) if seed is None else seed)
-
-
-def _chosen() -> str:
-    """The adventure that the person wants; the first one where nobody can be asked."""
+async def _asked(desk: Desk, wish: Wish, keyboard: Keyboard, status: Status | None = None) -> Wish:
+    """The wish with an adventure: the one that the person wants, where a story begins and somebody can be asked."""
     from talekeeper.table.packs import load, shipped
 
     packs = sorted(shipped(), key=lambda name: name != FIRST)
-    if len(packs) == 1 or not sys.stdin.isatty():
-        return packs[0]
+    if wish.scenario or len(packs) == 1 or not sys.stdin.isatty() or await _is_there(desk):
+        return wish
+    if status is not None:
+        status.clear()
     for number, name in enumerate(packs, 1):
         pack = load(name)
         click.echo(f"  {dim(str(number))} {bold(safe(pack.title))}\n" + hang("", pack.tagline, 4))
-    return packs[click.prompt("Which adventure", type=click.IntRange(1, len(packs)), default=1) - 1]
+    while (typed := (await keyboard.line("Which adventure [1]: ")).strip() or "1") not in map(str, range(1, len(packs) + 1)):
+        click.echo(f"choose 1 to {len(packs)}")
+    return replace(wish, scenario=packs[int(typed) - 1])
+
+
+async def _is_there(desk: Desk) -> bool:
+    if not desk.file.exists():
+        return False
+    async with desk.keeper() as keeper:
+        return await keeper.store.load(desk.key) is not None
 
 
 def _mishap(mishap: Any) -> None:

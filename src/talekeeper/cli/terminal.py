@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from talekeeper.cli.keyboard import Keyboard, Quit
 from talekeeper.cli.look import branch_lines, why_lines
 from talekeeper.cli.screen import Status, bold, colour, columns, dim, hang, one_line, rule, safe, width
 
@@ -48,10 +49,6 @@ _MEANT = {"inventory": "/look", "i": "/look", "inv": "/look", "save": "/save", "
 """What people type at a game without thinking of a slash."""
 _DICE = re.compile(r"\d")
 """What was thrown for is worth a line; of the rest the narrator tells."""
-
-
-class Quit(Exception):
-    """The person leaves the table."""
 
 
 class Prose:
@@ -107,8 +104,9 @@ def greet(table: Table) -> None:
 class Terminal:
     """Plays a game with the people at this terminal."""
 
-    def __init__(self, game: Game, where: str, *, pace: float = 0.0) -> None:
+    def __init__(self, game: Game, keyboard: Keyboard, where: str, *, pace: float = 0.0) -> None:
         self._game = game
+        self._keyboard = keyboard
         self._where = where
         self._pace = pace
         self._nudge: str | None = None
@@ -132,21 +130,18 @@ class Terminal:
     # -- playing -----------------------------------------------------------------------------------------------------------
 
     async def run(self, rounds: int | None = None) -> None:
-        """Plays until the story is over, the person leaves, or so many rounds were played."""
+        """Plays until so many rounds were played. Raises `Quit` where the person leaves."""
         played = 0
-        try:
-            while rounds is None or played < rounds:
-                if self._game.waiting is None:
-                    if (await self._table.state()).ending and self._table.setup.humans:
-                        click.echo(dim("\nThe story is over. /recap, /moments and /undo still work; /quit leaves."))
-                        await self._command(await self._read("> "))
-                        continue
-                    await self._show(self._game.round(self._take_nudge()))
-                while self._game.waiting is not None:
-                    await self._turn(self._game.waiting)
-                played += 1
-        except Quit:
-            click.echo(dim(f"Until next time. The story is kept in {self._where}."))
+        while rounds is None or played < rounds:
+            if self._game.waiting is None:
+                if (await self._table.state()).ending and self._table.setup.humans:
+                    click.echo(dim("\nThe story is over. /recap, /moments and /undo still work; /quit leaves."))
+                    await self._command(await self._keyboard.line("> "))
+                    continue
+                await self._show(self._game.round(self._take_nudge()))
+            while self._game.waiting is not None:
+                await self._turn(self._game.waiting)
+            played += 1
 
     def _take_nudge(self) -> str | None:
         nudge, self._nudge = self._nudge, None
@@ -219,7 +214,7 @@ class Terminal:
             self._offered = waiting
             click.echo(dim(f"\n{scene.get('place_name', '')}  ·  {scene.get('time', '')}"))
             self._offer(choices[:SHOWN_CHOICES])
-        text = (await self._read(f"{name} > ")).strip()
+        text = (await self._keyboard.line(f"{name} > ")).strip()
         text = _MEANT.get(text.casefold().rstrip(".!"), text)
         if text.startswith("/"):
             await self._command(text)
@@ -231,18 +226,6 @@ class Terminal:
     def _offer(self, choices: Sequence[str]) -> None:
         for number, choice in enumerate(choices, 1):
             click.echo(f"  {dim(str(number))} {safe(choice)}")
-
-    async def _read(self, prompt: str) -> str:
-        """A line of the person's; the end of the input is leaving."""
-
-        def read() -> str:
-            return input(click.style(prompt, bold=True) if sys.stdout.isatty() else prompt)
-
-        try:
-            return await asyncio.to_thread(read)
-        except (EOFError, KeyboardInterrupt):
-            click.echo("")
-            raise Quit from None
 
     # -- for the table -------------------------------------------------------------------------------------------------------
 
