@@ -32,7 +32,7 @@ expect.set_options(timeout=PATIENCE)
 NewPage = Callable[..., Awaitable[Page]]
 Shot = Callable[..., Awaitable[None]]
 NewStory = Callable[[], Awaitable[str]]
-Looked = Callable[[Page, str], Awaitable[None]]
+Looked = Callable[..., Awaitable[None]]
 HERE = Path(__file__).parent
 
 
@@ -158,11 +158,12 @@ def shot() -> Shot:
 
 @pytest.fixture
 def accessible() -> Looked:
-    """Looks at the page with axe: nothing may be in anyone's way."""
+    """Looks at the page with axe, or at the parts of it that are named: nothing may be in anyone's way."""
+    axe = Axe()
 
-    async def look(page: Page, state: str) -> None:
+    async def look(page: Page, state: str, *within: str) -> None:
         options = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"], "resultTypes": ["violations"]}
-        found = (await Axe().run(page, options=options)).response["violations"]
+        found = (await axe.run(page, list(within) or None, options=options)).response["violations"]
         said = [
             f"{one['id']}: {one['help']}: {node['html'][:160]}: {node['failureSummary'][24:200]}" for one in found for node in one["nodes"]
         ]

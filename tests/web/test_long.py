@@ -83,7 +83,7 @@ async def test_its_memory_leads_down_to_turns_that_are_far_away(new_page: NewPag
 
 
 async def test_it_answers_at_once(new_page: NewPage, long_story: str) -> None:
-    """Beside a story of a dozen turns, in one run: the length may not be felt."""
+    """Tabs, the timeline and scrolling. The bounds are for a machine that is busy with something else; a quiet one needs a tenth."""
     page = await new_page(long_story)
     await open_tab(page, "memory")
     await budget(page, 700)
@@ -102,5 +102,5 @@ async def test_it_answers_at_once(new_page: NewPage, long_story: str) -> None:
         return longest; }"""
     )
     print("seconds:", {name: round(value, 2) for name, value in took.items()}, "longest frame (ms):", round(frame))
-    assert max(took.values()) < 8  # a machine that is busy with something else; 0.2 on a quiet one
+    assert max(took.values()) < 5
     assert frame < 1000

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 from playwright.async_api import expect
-from tests.web.conftest import ROOT, SECRET, NewPage, Shot
+from tests.web.conftest import ROOT, SECRET, NewPage, Server, Shot
 from tests.web.hands import TOLD, begin, budget, open_tab, rounds, scrub, texts, view_as, whisper
 
-PICTURES = ["home", "first-turn", "whisper", "view-as", "prompt", "memory", "past", "branches"]
+PICTURES = ["home", "first-turn", "whisper", "view-as", "prompt", "memory", "past", "branches", "phone"]
 
 
-async def test_a_session_of_ten_rounds(new_page: NewPage, shot: Shot) -> None:
-    page = await new_page()
+async def test_a_session_of_ten_rounds(new_page: NewPage, own_server: Callable[..., Server], shot: Shot) -> None:
+    server = own_server()
+    page = await new_page(server=server.url)
     await page.locator(".scenario[data-scenario=tidelamp] summary").click()
     await expect(page.locator(".scenario[open] .heroes li")).to_have_count(4)
+    await page.locator(".scenario[open] form").evaluate("one => one.scrollIntoView({ block: 'end' })")
     await shot(page, "home", docs=True)
     await page.locator(".scenario[data-scenario=tidelamp] summary").click()
     await begin(page, name="ten-rounds")
@@ -59,7 +62,7 @@ async def test_a_session_of_ten_rounds(new_page: NewPage, shot: Shot) -> None:
     await expect(page.locator(".toast").first).to_contain_text("taken back")
     await expect(page.locator(".branch")).to_have_count(3)
     await rounds(page, 1)
-    await page.get_by_role("button", name="Dismiss").first.click()
+    await expect(page.locator(".toast")).to_have_count(0)
     await shot(page, "branches", docs=True)
 
     await page.locator(".branch[data-branch=main]").click()
@@ -68,11 +71,15 @@ async def test_a_session_of_ten_rounds(new_page: NewPage, shot: Shot) -> None:
     await expect(page.locator(TOLD)).to_have_count(len(told))
     assert await texts(page) == told
     await expect(page.locator(".branch")).to_have_count(3)
+    phone = await new_page("local.ten-rounds", server=server.url, width=390, height=844, touch=True)
+    await phone.locator("#step").tap()
+    await expect(phone.locator("#answer")).to_be_visible()
+    await shot(phone, "phone", docs=True)
 
 
 def test_the_tutorial_shows_the_pictures_that_are_taken_here() -> None:
     shown = re.findall(r"!\[[^\]]+\]\(images/([\w-]+)\.png\)", (ROOT / "docs" / "web.md").read_text())
     taken = {path.stem for path in (ROOT / "docs" / "images").glob("*.png")}
-    assert sorted(shown) == sorted([*PICTURES, "phone"])
+    assert sorted(shown) == sorted(PICTURES)
     assert set(shown) <= taken
     assert "TALEKEEPER_IMAGES=docs" in (ROOT / "CONTRIBUTING.md").read_text()

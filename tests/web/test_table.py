@@ -359,7 +359,6 @@ async def test_it_is_played_on_a_phone(new_page: NewPage, new_story: NewStory, s
     phone = await new_page(await new_story(), width=390, height=844, touch=True)
     await phone.locator("#step").tap()
     await expect(phone.locator("#answer")).to_be_visible()
-    await shot(phone, "phone", docs=True)
     await phone.locator(".choice").first.tap()
     await expect(phone.locator("#step")).to_be_visible()
     for pane, inside in (("rail", "#rail .controls"), ("inspect", "#panel"), ("time", "#scrub"), ("story", "#turns")):

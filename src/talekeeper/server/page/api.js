@@ -20,7 +20,7 @@ const ADVICE = {
 
 export class Problem extends Error {
   constructor(status, body = null, wait = 0) {
-    const said = body?.detail || "";
+    const said = status === 401 ? "" : body?.detail || ""; // what the server says of headers is no help here
     super([said, said && status !== 409 ? "" : ADVICE[status] || (said ? "" : `The server answered with ${status}.`)].filter(Boolean).join(" "));
     this.status = status;
     this.code = body?.type?.split(":").pop() || "";

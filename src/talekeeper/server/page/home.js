@@ -2,11 +2,11 @@
 import { get, post, upload } from "/page/api.js";
 import { ask, count, dot, empty, h, put, toast } from "/page/dom.js";
 
-const SEVERAL = 40; // stories on a page of the list
-const LOOKED = 12; // stories that are looked into, to say how far they are
+const FIRST = 8; // stories that are shown, and looked into to say how far they are
+const SEVERAL = 50; // stories that come when more are asked for
 
 export async function home(app, place) {
-  const [{ scenarios }, { stories }] = await Promise.all([app.dm ? get("/scenarios") : { scenarios: [] }, get("/stories", { limit: SEVERAL })]);
+  const [{ scenarios }, { stories }] = await Promise.all([app.dm ? get("/scenarios") : { scenarios: [] }, get("/stories", { limit: FIRST })]);
   if (app.story) return;
   put(place, h("div", { class: "home-scroll", tabindex: -1 }, h("div", { class: "home" },
     h("section", { class: "hero" }, h("img", { src: "/page/mark.svg", alt: "", width: 64, height: 64 }), h("h1", {}, "Talekeeper"), h("p", {}, "Tell long stories together. Everyone remembers what they heard, and nothing else.")),
@@ -19,14 +19,14 @@ export async function home(app, place) {
 // -- going on -----------------------------------------------------------------------------------------------------------------
 
 function resume(app, stories) {
-  const list = h("ul", { class: "stories" }, stories.map((one, number) => row(app, one, number < LOOKED)));
+  const list = h("ul", { class: "stories" }, stories.map((one, number) => row(app, one, number < FIRST)));
   const more = h("button", { class: "button quiet", onclick: async () => {
     const page = await get("/stories", { limit: SEVERAL, after: stories.at(-1).id }).catch((error) => { toast(error.message, "bad"); return { stories: [] }; });
     stories.push(...page.stories);
     list.append(...page.stories.map((one) => row(app, one, false)));
     more.hidden = page.stories.length < SEVERAL;
   } }, "More stories");
-  more.hidden = stories.length < SEVERAL;
+  more.hidden = stories.length < FIRST;
   return h("section", { "aria-labelledby": "resume" }, h("h2", { id: "resume" }, "Go on with one"), list, more);
 }
 

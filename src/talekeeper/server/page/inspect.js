@@ -24,13 +24,14 @@ export function drawTabs(app) {
 }
 
 let asked = 0;
+let shown = ""; // what the panel was drawn from
 
 // Draws the panel that is open. One in which something is being written is left alone, and so is one that would be the same.
 export async function drawPanel(app, place) {
   const mine = ++asked;
   const where = JSON.stringify([app.tab, app.story, app.branch, app.seat, app.eyes]);
   const elsewhere = place.dataset.where !== where;
-  if (elsewhere) { put(place, h("p", { class: "loading" }, "One moment…")); place.scrollTop = 0; place.dataset.where = where; place.dataset.state = ""; }
+  if (elsewhere) { put(place, h("p", { class: "loading" }, "One moment…")); place.scrollTop = 0; place.dataset.where = where; shown = ""; }
   place.dataset.tab = app.tab;
   const at = app.at;
   const draw = DRAW[app.tab];
@@ -38,13 +39,12 @@ export async function drawPanel(app, place) {
   try {
     found = await draw.look(app);
   } catch (error) {
-    if (mine === asked) { put(place, empty("Nothing to show", error.message), error.needed ? h("p", { class: "buttons" }, h("button", { class: "button", onclick: () => app.look({ budgets: { ...app.budgets, [app.eyes]: error.needed } }) }, `Give it ${error.needed} tokens`)) : null); place.dataset.state = ""; }
+    if (mine === asked) { put(place, empty("Nothing to show", error.message), error.needed ? h("p", { class: "buttons" }, h("button", { class: "button", onclick: () => app.look({ budgets: { ...app.budgets, [app.eyes]: error.needed } }) }, `Give it ${error.needed} tokens`)) : null); shown = ""; }
     return;
   }
   if (mine !== asked || place.querySelector("form.edit")) return;
   const state = JSON.stringify([found, at, app.budget, app.limit, app.dm]);
-  if (place.dataset.state === state) { place.dataset.at = at ?? ""; return; }
-  place.dataset.state = state;
+  if (shown === state) return;
+  shown = state;
   redraw(place, draw.show(app, found));
-  place.dataset.at = at ?? "";
 }

@@ -143,7 +143,8 @@ function flight(app) {
 function inFlight(app, line) {
   const kind = line.role === "ruling" ? "event" : line.role === "pc" ? "said" : "told";
   const name = kind === "said" ? app.name(line.seat) : "";
-  return h("article", { class: `turn flight ${kind}`, "data-line": line.line }, name ? dot(line.seat, name, "face") : null, h("div", { class: "said-by" }, name ? h("span", { class: "who" }, name) : null), h("div", { class: "words" }));
+  return h("article", { class: `turn flight ${kind}`, "data-line": line.line }, name ? dot(line.seat, name, "face") : null, h("div", { class: "said-by" }, name ? h("span", { class: "who" }, name) : null), h("div", { class: "words" }),
+    app.dm && !app.seat ? h("span", { class: "hearers" }) : null); // their room, so that the lines do not break anew when it is known
 }
 
 // -- where a memory came from -------------------------------------------------------------------------------------------------

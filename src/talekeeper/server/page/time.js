@@ -1,6 +1,7 @@
 // Below: the whole story as a line, its branches, and a place on it. Wherever one stands, every panel shows that point.
 import { h, placeName, put, redraw, sign, svg } from "/page/dom.js";
 
+const WIDE = 1000; // units across the line
 const IDLE = 120; // milliseconds of rest after which the page follows the hand on the slider
 
 export function drawTime(app, place) {
@@ -80,8 +81,10 @@ function ticks(app, now) {
     if (moved) groups.set("scene", [...(groups.get("scene") ?? []), one.number]);
   }
   const high = { lit: 20, whisper: 16, session: 20, event: 4, told: 11, said: 8, scene: 20 };
-  return svg("svg", { class: app.points.length > 300 ? "ticks dense" : "ticks", "aria-hidden": "true" }, svg("line", { class: "rail-line", x1: 0, x2: percent(app, last(app)), y1: 21, y2: 21 }), svg("line", { class: "done", x1: 0, x2: percent(app, here), y1: 21, y2: 21 }),
-    [...groups].map(([name, numbers]) => svg("g", { class: `tick ${name}` }, numbers.map((number) => svg("line", { x1: percent(app, number), x2: percent(app, number), y1: 20, y2: 20 - high[name.split(" ")[0]] })))));
+  const x = (number) => ((WIDE * number) / scale(app)).toFixed(2);
+  const line = (name, d) => svg("path", { class: name, d, "vector-effect": "non-scaling-stroke" });
+  return svg("svg", { class: app.points.length > 300 ? "ticks dense" : "ticks", viewBox: `0 0 ${WIDE} 24`, preserveAspectRatio: "none", "aria-hidden": "true" },
+    line("rail-line", `M0 21H${x(last(app))}`), line("done", `M0 21H${x(here)}`), [...groups].map(([name, numbers]) => line(`tick ${name}`, numbers.map((number) => `M${x(number)} 20v-${high[name.split(" ")[0]]}`).join(""))));
 }
 
 // Where there is no room for a line to point at: the places that the story came through.
