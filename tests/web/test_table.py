@@ -252,7 +252,13 @@ async def test_what_is_being_written_is_not_drawn_away(new_page: NewPage, new_st
     await page.wait_for_timeout(600)
     await expect(page.get_by_label("The memory")).to_have_value("Half a thou")
     await expect(page.locator("#answer")).to_have_value("I am still thinking ab")
+    await page.locator("#mode-whisper").click()
+    await page.get_by_role("checkbox", name="Osric Vey").check()
+    await page.locator("#whisperer").select_option("nell")
     await page.locator("#mode-nudge").click()
+    await page.locator("#mode-whisper").click()
+    await expect(page.get_by_role("checkbox", name="Osric Vey")).to_be_checked()
+    await expect(page.locator("#whisperer")).to_have_value("nell")
     await page.locator("#mode-act").click()
     await expect(page.locator("#answer")).to_have_value("I am still thinking ab")
 

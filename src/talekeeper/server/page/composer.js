@@ -6,7 +6,7 @@ const LONGEST = 4000;
 
 export function drawComposer(app, place) {
   const { play } = app;
-  const state = JSON.stringify([app.story, app.mode, app.seat, app.at, app.branch, app.dm, app.game, play && [play.waiting, play.running, play.auto, play.ending, play.failed, play.round, play.party], play ? app.scene?.choices : [app.seats, app.points.length > 0]]);
+  const state = JSON.stringify([app.story, app.mode, app.seat, app.at, app.branch, app.dm, app.game, play && [play.waiting, play.running, play.auto, play.ending, play.failed, play.round, play.party.map((one) => one.id)], play ? app.mode === "act" && app.scene?.choices : [app.seats, app.points.length > 0]]);
   if (place.dataset.state === state) return;
   place.dataset.state = state;
   const focused = place.contains(document.activeElement) ? document.activeElement.id : "";
@@ -33,7 +33,7 @@ function past(app) {
 function draft(app, id, props) {
   const key = `${app.story} ${id}`;
   const text = h("textarea", { id, rows: 2, maxlength: LONGEST, value: app.drafts[key] ?? "", ...props, oninput: () => { app.drafts[key] = text.value; grow(text); } });
-  text.sent = () => { delete app.drafts[key]; text.value = ""; };
+  text.sent = () => { delete app.drafts[key]; delete app.drafts[`${app.story} ears`]; delete app.drafts[`${app.story} from`]; text.value = ""; };
   text.addEventListener("keydown", (event) => { if (event.key === "Enter" && !event.shiftKey && !event.isComposing) { event.preventDefault(); text.form.requestSubmit(); } });
   return text;
 }
@@ -77,14 +77,21 @@ function answering(app, seat) {
     h("div", { class: "line" }, text, h("button", { class: "button primary" }, "Act")));
 }
 
-function ears(people) {
-  const boxes = people.map((one) => ({ one, box: h("input", { type: "checkbox", value: one.id }) }));
+function speaker(app, id, label, people) {
+  const key = `${app.story} from`;
+  return h("select", { id, "aria-label": label, onchange: (event) => { app.drafts[key] = event.target.value; } }, people.map((one) => h("option", { value: one.id, selected: app.drafts[key] === one.id }, one.name)));
+}
+
+// Who is to hear it; kept like what is written, until it is said.
+function ears(app, people) {
+  const ticked = (app.drafts[`${app.story} ears`] ??= new Set());
+  const boxes = people.map((one) => ({ one, box: h("input", { type: "checkbox", value: one.id, checked: ticked.has(one.id), onchange: (event) => (event.target.checked ? ticked.add(one.id) : ticked.delete(one.id)) }) }));
   return { chosen: () => boxes.filter(({ box }) => box.checked).map(({ one }) => one.id), shown: boxes.map(({ one, box }) => h("label", { class: "ear" }, box, dot(one.id, one.name, "small"), one.name)) };
 }
 
 function whispering(app) {
-  const from = h("select", { id: "whisperer", "aria-label": "Who whispers" }, h("option", { value: "dm" }, "The DM"), app.party.map((one) => h("option", { value: one.id }, one.name)));
-  const to = ears(app.party);
+  const from = speaker(app, "whisperer", "Who whispers", [{ id: "dm", name: "The DM" }, ...app.party]);
+  const to = ears(app, app.party);
   const text = draft(app, "whisper", { required: true, placeholder: "Words for some ears only…", "aria-label": "What is whispered" });
   const send = async () => {
     if (!to.chosen().length) return toast("Say who is to hear it: tick a name above.", "bad");
@@ -108,8 +115,8 @@ function nudging(app) {
 function telling(app, whisper) {
   const mine = app.seats.filter((one) => (app.dm ? !app.seat || one.id === app.seat : app.me.seats.includes(one.id)));
   if (!mine.length) return h("p", { class: "muted" }, "Nobody here is yours to speak for.");
-  const from = h("select", { id: "speaker", "aria-label": "Who speaks" }, mine.map((one) => h("option", { value: one.id }, one.name)));
-  const to = ears(app.seats.filter((one) => one.role !== "dm" && one.id !== "dm"));
+  const from = speaker(app, "speaker", "Who speaks", mine);
+  const to = ears(app, app.seats.filter((one) => one.role !== "dm" && one.id !== "dm"));
   const text = draft(app, whisper ? "whisper" : "answer", { required: true, placeholder: whisper ? "Words for some ears only…" : "What is said, or what happens…", "aria-label": "What is told" });
   const send = async () => {
     if (whisper && !to.chosen().length) return toast("Say who is to hear it: tick a name above.", "bad");
