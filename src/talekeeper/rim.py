@@ -29,13 +29,15 @@ def text(value: object, what: str = "text") -> str:
         try:
             size = len(value.encode())
         except UnicodeEncodeError as exc:
-            raise InvalidInput(f"{what} has a lone surrogate at character {exc.start}: it is not valid Unicode") from exc
+            raise InvalidInput(
+                f"{what} has a lone surrogate at character {exc.start}: it was not read as UTF-8, or was cut in two"
+            ) from exc
     if size > MAX_TEXT_BYTES:
         raise InvalidInput(f"{what} has {size} bytes, at most {MAX_TEXT_BYTES} (100 KB) are taken: split it into several turns")
     if "\0" in value:
         raise InvalidInput(f"{what} has a NUL byte at character {value.index(chr(0))}")
     if not value or value.isspace():
-        raise InvalidInput(f"{what} is blank")
+        raise InvalidInput(f"{what} is blank: it needs at least one sign that can be seen")
     return value
 
 
@@ -115,9 +117,9 @@ def known_seat(value: object, seats: Mapping[str, Any]) -> str:
     if not isinstance(value, str):
         raise WrongType(f"a seat must be named by its id, a string, not {type(value).__name__}")
     if value not in seats:
-        close = difflib.get_close_matches(value, seats, n=1)
-        hint = f"; did you mean {close[0]!r}?" if close else f"; there are: {', '.join(sorted(seats)) or 'none'}"
-        raise UnknownSeat(f"no seat {value!r} in this story{hint}")
+        close = difflib.get_close_matches(value, seats, n=1, cutoff=0.7)
+        hint = f"; did you mean {close[0]!r}?" if close else ""
+        raise UnknownSeat(f"no seat {value!r} in this story{hint} (there are: {', '.join(sorted(seats)) or 'none'})")
     return value
 
 

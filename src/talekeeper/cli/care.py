@@ -112,6 +112,8 @@ def _new_file(path: Path | None, force: bool) -> Iterator[IO[str]]:
         return
     if path.exists() and not force:
         raise click.ClickException(f"there is a file {str(path)!r} already; choose another name, or pass --force")
+    if not path.parent.is_dir():
+        raise click.ClickException(f"there is no directory {str(path.parent)!r}: make it first, or choose another")
     part = path.with_name(path.name + ".part")
     try:
         with part.open("w", encoding="utf-8", newline="\n") as out:

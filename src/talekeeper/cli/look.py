@@ -173,6 +173,10 @@ async def context(desk: Desk, seat: str, budget: int | None, query: str | None, 
         turns = {block.name: len(await story.sources(block)) for block in found.blocks} if why else {}
     lines = why_lines(found, turns) if why else [safe(found.text.rstrip("\n"))]
     desk.show(found, lambda: lines)
+    if any(out.reason == "below floor" for out in found.left_out):
+        from talekeeper.context import FLOOR
+
+        click.echo(dim(f"{found.budget} tokens are too few for all of it, however short: from {FLOOR} up nothing is left out"), err=True)
 
 
 def why_lines(found: Context, turns: Mapping[str, int], room: int | None = None) -> list[str]:
