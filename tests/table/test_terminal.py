@@ -94,3 +94,62 @@ def test_bad_wishes_are_one_line(file: str) -> None:
         result = CliRunner().invoke(main, ["play", "--file", file, *args])
         assert result.exit_code != 0
         assert problem in str(result.exception) + result.output
+
+
+def refused(*args: str) -> str:
+    """What is said where the program will not do it."""
+    result = CliRunner().invoke(main, list(args), catch_exceptions=False)
+    assert result.exit_code == 1, result.output
+    return result.output
+
+
+def test_a_new_game_says_who_you_are_and_why(file: str) -> None:
+    out = run("play", "--file", file, "--party", "nell,osric", "--human", "osric", typed="/quit\n")
+    assert "You are Osric Vey, a lieutenant, formerly. Tall, shaved with care" in out
+    assert "With you: Nell Tarn, a burglar." in out
+    assert "You owe money in this city" in out
+
+
+def test_whoever_comes_back_is_told_where_they_are(file: str) -> None:
+    run("play", "--file", file, "--seed", "5", typed="I ask Marlo about the job.\n/quit\n")
+    out = run("play", "--file", file, typed="/quit\n")
+    assert "Round 2" in out
+    assert "took Marlo Finch's job" in out
+    assert "“The Tidelamp,” says Marlo Finch" in out
+    assert "Nell Tarn > /quit" in out
+    assert "You are Nell Tarn" not in out
+
+
+def test_a_story_that_is_there_is_not_begun_in_another_way(file: str) -> None:
+    run("play", "--file", file, "--seed", "5", "--party", "nell,osric", typed="/quit\n")
+    for option, value, now in (("--seed", "6", "5"), ("--party", "nell", "nell,osric"), ("--scenario", "quiet_snow", "tidelamp")):
+        said = refused("play", "--file", file, option, value)
+        assert f"the story 'main' is there already, with {option} {now}" in said
+        assert "--story NAME" in said
+    run("play", "--file", file, "--seed", "5", "--party", "nell,osric", "--scenario", "tidelamp", typed="/quit\n")
+
+
+def test_a_story_goes_on_by_itself_and_then_with_its_person(file: str) -> None:
+    run("play", "--file", file, "--seed", "5", typed="/quit\n")
+    assert "Nell Tarn >" not in run("play", "--file", file, "--auto", "--rounds", "2")
+    out = run("play", "--file", file, typed="/quit\n")
+    assert "Round 3" in out
+    assert "Nell Tarn >" in out
+    assert "Osric Vey >" in run("play", "--file", file, "--human", "osric", typed="/quit\n")
+
+
+def test_what_was_watched_can_be_played(file: str) -> None:
+    run("play", "--file", file, "--auto", "--rounds", "1")
+    assert "Nell Tarn >" in run("play", "--file", file, typed="/quit\n")
+
+
+def test_the_branch_that_was_played_last_is_gone_on_with(file: str) -> None:
+    out = run("play", "--file", file, "--seed", "5", typed="I ask Marlo about the job.\n/fork a b\n/fork bold\nI wait.\n/quit\n")
+    assert "a name of one word" in out
+    assert "on the branch bold." in out
+    out = run("play", "--file", file, typed="/switch nowhere\n/switch main\n/quit\n")
+    assert "Round 3, branch bold" in out
+    assert "no branch 'nowhere'" in out
+    assert "now on main, before round 2" in out
+    assert "Round 2\n" in run("play", "--file", file, typed="/quit\n")
+    assert "Round 3, branch bold" in run("play", "--file", file, "--branch", "bold", typed="/quit\n")

@@ -118,6 +118,22 @@ class Wish:
     def auto(self) -> bool:
         return self.humans == []
 
+    def check(self, story: str, table: Table) -> None:
+        """Says so where a story that is there was begun in another way. Who is played by a person can be changed, and is not looked at."""
+        from talekeeper.table.packs import load
+
+        setup = table.setup
+        for option, is_other, is_now in (
+            ("scenario", self.scenario is not None and load(self.scenario).id != table.scenario.id, table.scenario.id),
+            ("party", self.party is not None and tuple(self.party) != setup.party, ",".join(setup.party)),
+            ("seed", self.seed is not None and self.seed != setup.seed, setup.seed),
+        ):
+            if is_other:
+                raise click.ClickException(
+                    f"the story {story!r} is there already, with --{option} {is_now}: leave --{option} out to go on with it, "
+                    "or begin another one with --story NAME"
+                )
+
     def setup(self) -> Setup:
         """How a new game begins."""
         import secrets
@@ -154,8 +170,9 @@ async def _in_the_terminal(desk: Desk, settings: Config, wish: Wish, keyboard: K
                 table = await _seated(desk, keeper, settings, wish)
                 kept = f" The story is kept in {desk.file}."
                 status.clear()
+                begun = await table.round_now()
                 if not desk.json:
-                    greet(table)
+                    greet(table, begun)
                     status("setting the table …")
                 playing = await graph
                 status.clear()
@@ -164,7 +181,11 @@ async def _in_the_terminal(desk: Desk, settings: Config, wish: Wish, keyboard: K
                         return await _quietly(desk, game, rounds or 1)
                     limit = rounds if rounds is not None or not wish.auto else 20
                     pace = 0.008 if sys.stdout.isatty() and settings.voice("dm") is None else 0.0
-                    await Terminal(game, keyboard, str(desk.file), pace=pace).run(limit)
+                    terminal = Terminal(game, keyboard, str(desk.file), pace=pace)
+                    try:
+                        await terminal.run(limit)
+                    finally:
+                        kept = f" {terminal.kept}"
     except (Quit, asyncio.CancelledError) as left:
         click.echo(dim(f"Until next time.{safe(kept)}"), err=desk.json)
         if isinstance(left, asyncio.CancelledError):
@@ -174,12 +195,20 @@ async def _in_the_terminal(desk: Desk, settings: Config, wish: Wish, keyboard: K
 
 async def _seated(desk: Desk, keeper: Keeper, settings: Config, wish: Wish) -> Table:
     """The table under the desk's key: taken up where it was left, or begun."""
-    from talekeeper.table.table import begin, resume
+    from talekeeper.table.table import begin, branch_played, resume
 
-    brains = brains_of(settings)
-    if await keeper.store.load(desk.key) is not None:
-        return await resume(keeper, desk.key, brains, branch=desk.branch, summarizer=settings.summarizer())
-    return await begin(keeper, desk.key, wish.setup(), brains, summarizer=settings.summarizer())
+    brains, summarizer = brains_of(settings), settings.summarizer()
+    if await keeper.store.load(desk.key) is None:
+        return await begin(keeper, desk.key, wish.setup(), brains, summarizer=summarizer)
+    branch = desk.branch if "branch" in desk.chosen else await branch_played(await keeper.story(desk.key))
+    table = await resume(keeper, desk.key, brains, branch=branch, summarizer=summarizer)
+    wish.check(desk.story, table)
+    await table.note_branch()
+    if wish.auto:
+        table.setup = replace(table.setup, humans=())  # for now only: whoever plays it next is asked again
+    elif wish.humans is not None or not table.setup.humans:
+        await table.seat_people(table.setup.party[:1] if wish.humans is None else wish.humans)
+    return table
 
 
 def brains_of(settings: Config) -> Callable[[Scenario], Brain]:

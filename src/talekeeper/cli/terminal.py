@@ -10,7 +10,7 @@ import asyncio
 import re
 import shlex
 import sys
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -18,9 +18,12 @@ import click
 from talekeeper.cli.keyboard import Keyboard, Quit
 from talekeeper.cli.look import branch_lines, why_lines
 from talekeeper.cli.screen import Status, bold, colour, columns, dim, hang, one_line, rule, safe, width
+from talekeeper.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from talekeeper.story import Story
     from talekeeper.table.playing import Beat, Game
+    from talekeeper.table.scenario import Scenario
     from talekeeper.table.table import Table
 
 HELP = (
@@ -33,6 +36,7 @@ HELP = (
     ("/undo [N]", "take back the last round, or several"),
     ("/fork [NAME]", "go on in a branch of the story, and leave this one as it is"),
     ("/branches", "all lines of the story"),
+    ("/switch NAME", "go to another of them, and on there"),
     ("/recap", "the story so far, as your character knows it"),
     ("/moments", "what will be told of you"),
     ("/ledger", "promises, items, deaths, and who knows which secret"),
@@ -42,7 +46,8 @@ HELP = (
 )
 
 
-SHOWN_CHOICES, TRIES = 6, 3
+SHOWN_CHOICES, TRIES, RECALLED = 6, 3, 5
+DM, MAIN = "dm", "main"
 
 
 _MEANT = {"inventory": "/look", "i": "/look", "inv": "/look", "save": "/save", "quit": "/quit", "exit": "/quit", "undo": "/undo"}
@@ -92,13 +97,36 @@ class Prose:
         self._at = 0
 
 
-def greet(table: Table) -> None:
-    """What one sees first."""
-    scenario = table.scenario
+def greet(table: Table, number: int) -> None:
+    """What one sees first: the story, and who one is, or where one was."""
+    scenario, humans = table.scenario, table.setup.humans
     click.echo("\n" + bold(rule(safe(scenario.title))))
-    click.echo(dim(hang("", scenario.tagline, 0)) + "\n")
-    if table.setup.humans:
-        click.echo(dim("Say what you do in your own words, or a choice's number. /help shows what else you can do."))
+    if number > 1:
+        branch = "" if table.story.branch == MAIN else f", branch {table.story.branch}"
+        click.echo(dim(f"Round {number:,}{safe(branch)}"))
+    else:
+        click.echo(dim(hang("", scenario.tagline, 0)))
+        for line in _cast(scenario, table.setup.party, humans):
+            click.echo(hang("", line, 0))
+    if humans:
+        click.echo(dim("\nSay what you do in your own words, or a choice's number. /help shows what else you can do."))
+
+
+def _cast(scenario: Scenario, party: Sequence[str], humans: Sequence[str]) -> Iterator[str]:
+    """Who the people at this terminal are, and who comes along."""
+    called = {one: f"{scenario.name(one)}, {hero.calling}" if (hero := scenario.heroes[one]).calling else hero.name for one in party}
+    if humans:
+        yield ""
+    for one in humans:
+        yield f"You are {called[one]}. {scenario.heroes[one].look}"
+    others = [called[one] for one in party if one not in humans]
+    if others:
+        yield f"{'With you' if humans else 'The party'}: {'; '.join(others)}."
+
+
+async def _beats(kept: Iterable[Beat]) -> AsyncIterator[Beat]:
+    for beat in kept:
+        yield beat
 
 
 class Terminal:
@@ -132,6 +160,7 @@ class Terminal:
     async def run(self, rounds: int | None = None) -> None:
         """Plays until so many rounds were played. Raises `Quit` where the person leaves."""
         played = 0
+        await self._take_up()
         while rounds is None or played < rounds:
             if self._game.waiting is None:
                 if (await self._table.state()).ending and self._table.setup.humans:
@@ -142,6 +171,34 @@ class Terminal:
             while self._game.waiting is not None:
                 await self._turn(self._game.waiting)
             played += 1
+
+    async def _take_up(self) -> None:
+        """What a person who comes back wants to know: the moments so far, what was told last, and what was said in this round."""
+        humans = self._table.setup.humans
+        if not humans:
+            return
+        moments = await self._moments(humans[0])
+        if moments:
+            click.echo("\n" + dim("So far"))
+            for moment in moments[-RECALLED:]:
+                click.echo(hang("  ·", moment, 4))
+        if await self._table.round_now() > 1:
+            told = await self._table.story.turns(seat=humans[0], speaker=DM, kinds=("said",), limit=1, newest=True)
+            click.echo("".join(f"\n{hang('', turn.text, 0)}" for turn in told))
+        if self._game.waiting is not None:
+            await self._show(_beats(self._game.so_far()))
+
+    async def _moments(self, seat: str) -> list[str]:
+        """What will be told of a seat, as sentences."""
+        from talekeeper.memory.moments import adventure_moments
+
+        return [" ".join(moment.summary.split()) for moment in await adventure_moments(self._table.story, seat)]
+
+    @property
+    def kept(self) -> str:
+        """Where the story is, and on which branch it goes on."""
+        branch = self._table.story.branch
+        return f"The story is kept in {self._where}" + ("." if branch == MAIN else f", on the branch {branch}.")
 
     def _take_nudge(self) -> str | None:
         nudge, self._nudge = self._nudge, None
@@ -253,8 +310,6 @@ class Terminal:
 
     def _seat(self, words: list[str]) -> str:
         """The seat that is named, by id or name; without a name, the one whose turn it is."""
-        from talekeeper.errors import InvalidInput
-
         people = {seat.id: seat for seat in self._table.story.seats}
         if not words:
             return self._game.waiting.seat if self._game.waiting else next(iter(self._table.setup.party))
@@ -315,10 +370,24 @@ class Terminal:
         click.echo(dim(f"back before round {number}; what was played stays as a branch (/branches)"))
 
     async def _on_fork(self, words: list[str]) -> None:
-        other = await self._table.story.fork(name=words[0] if words else None)
-        self._game.table = self._table.on(other)
+        if len(words) > 1:
+            raise InvalidInput("a branch has a name of one word: /fork NAME")
+        await self._go_to(await self._table.story.fork(name=words[0] if words else None))
+
+    async def _on_switch(self, words: list[str]) -> None:
+        if len(words) != 1:
+            raise InvalidInput("which branch? /switch NAME; /branches shows all of them")
+        await self._go_to(await self._table.story.switch(words[0]))
+        await self._take_up()
+
+    async def _go_to(self, story: Story) -> None:
+        self._game.table = self._table.on(story)
+        await self._table.note_branch()
         await self._game.look()
-        click.echo(dim(f"now on {other.branch}"))
+        click.echo(
+            dim(f"now on {safe(story.branch)}, before round {await self._table.round_now():,}; /branches shows all, /switch goes back")
+        )
+        await self._take_up()
 
     async def _on_branches(self, words: list[str]) -> None:
         for line in branch_lines(await self._table.story.branches()):
@@ -329,11 +398,9 @@ class Terminal:
         click.echo(safe(context.text))
 
     async def _on_moments(self, words: list[str]) -> None:
-        from talekeeper.memory.moments import adventure_moments
-
-        found = await adventure_moments(self._table.story, self._seat(words))
+        found = await self._moments(self._seat(words))
         for moment in found:
-            click.echo(safe(moment.line))
+            click.echo(hang("·", moment, 2))
         if not found:
             click.echo(dim("nothing yet"))
 

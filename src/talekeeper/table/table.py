@@ -31,7 +31,8 @@ from talekeeper.table.scenario import Scenario
 from talekeeper.table.scene import scene
 from talekeeper.table.vetting import Vetting
 
-SETUP, ROUND, STATE, REMEMBERED = "table:setup", "table:round", "table:state", "table:remembered"
+SETUP, ROUND, STATE, REMEMBERED, BRANCH = "table:setup", "table:round", "table:state", "table:remembered", "table:branch"
+MAIN = "main"
 KEPT = 256
 Brains: TypeAlias = "Brain | Mapping[Part, Brain]"
 """Who answers: one for everyone, or one per role."""
@@ -257,6 +258,11 @@ class Table:
         if noted:
             self.setup = _setup(noted[-1].data)
 
+    async def note_branch(self) -> None:
+        """Notes that this branch is the one that is played. It stands on the main one, where `branch_played` looks for it."""
+        if await branch_played(self.story) != self.story.branch:
+            await (await self.story.switch(MAIN)).mark(BRANCH, {"branch": self.story.branch}, heard_by=(), keep=1)
+
     async def whisper(self, speaker: str, to: Sequence[str], text: str) -> Turn:
         """Words for some ears only, at once and outside of any round."""
         return await self.story.append(speaker, text, kind="whisper", heard_by=tuple(to))
@@ -278,6 +284,13 @@ async def begin(
     await story.mark(SETUP, _written(setup), heard_by=(), keep=1)  # before the first turn, so that going back to that one keeps it
     await story.append("", "\n".join(scenario.premise), kind="note")
     return Table(story, setup, scenario, brains(scenario), budgets=budgets, summarizer=summarizer)
+
+
+async def branch_played(story: Story) -> str:
+    """The branch that was played last; the main one, where there has been no other."""
+    noted = await (await story.switch(MAIN)).marks(None, BRANCH, limit=1)
+    there = {branch.name for branch in await story.branches()}
+    return noted[0].data["branch"] if noted and noted[0].data["branch"] in there else MAIN
 
 
 async def resume(
