@@ -7,6 +7,7 @@ reading goes on until the neighbours *in the seat's view* are found, for what a 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache, partial
 
 from talekeeper import recall
 from talekeeper.hot import Hot
@@ -14,6 +15,9 @@ from talekeeper.model import AUTHOR_KINDS, Turn
 from talekeeper.ports import Entry, Position
 from talekeeper.recall import SESSION_MARK, Candidates, Query, Told, View
 from talekeeper.state import SCENE_KINDS
+
+_new_told = partial(tuple.__new__, Told)
+_new_position = partial(tuple.__new__, Position)
 
 
 async def recollect(
@@ -40,12 +44,15 @@ async def recollect(
     after, before = await reader.around(lenders, 1), await reader.around(lenders, -1)
     view = View(reader.heard, after, before, sorted(sessions), average)
     best: list[tuple[Turn, float]] = []
+    stamps = cache(lambda when: hot.shared.counter.count(f" ({when})"))  # a time is shown once for all that have it
     for seq, score, shares_a_word in recall.rank(query, found, view, 0.0 if own else recall.AROUND):
         if (limit is not None and len(best) >= limit) or (tokens is not None and tokens < 0):
             break
         if shares_a_word or not own:
             best.append((reader.turn(seq), score))
-            tokens = None if tokens is None else tokens - reader.heard[seq].tokens
+            if tokens is not None:
+                told = reader.heard[seq]
+                tokens -= told.tokens - (0 if told.when is None else stamps(told.when))
     return best
 
 
@@ -82,10 +89,11 @@ class _Reader:
     async def look(self, numbers: Iterable[int]) -> None:
         """Reads the turns of these numbers, as far as the seat heard them."""
         hot, path, absent = self._hot, self._hot.path, list[Position]()
+        branch, base, head = path.branch, path.base, path.head
         new = set(numbers) - self._seen
         self._seen |= new
         for number in new:
-            place = Position(path.branch, number) if path.base < number <= path.head else path.position(number)
+            place = _new_position((branch, number)) if base < number <= head else path.position(number)
             line = hot.line_or_none(place) if place is not None else None
             if line is not None:
                 if line.turn.text and self._seat in line.turn.audience:
@@ -107,7 +115,7 @@ class _Reader:
                 if revisions and self._hot.turn(entry).id in revisions:
                     edited.append(entry.position)
                 else:
-                    heard[seq] = Told(seq, kind, voice, text, extra.get("when") if extra else None, tokens)
+                    heard[seq] = _new_told((seq, kind, voice, text, extra.get("when") if extra else None, tokens, False))
             elif kind == "edit" and extra is not None:
                 self.edits[seq] = extra["at"][1]
         if edited:

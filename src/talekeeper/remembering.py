@@ -7,13 +7,13 @@ taken in first.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from typing import TypeAlias
 
 from talekeeper import rim
 from talekeeper.assembly import PINNED, Row, assemble, note_row, turn_rows
-from talekeeper.context import Plan, Wish, has_canon, make_plan, make_stretch, own_cut
+from talekeeper.context import MORE_TO_CHOOSE, Plan, Wish, has_canon, make_plan, make_stretch, own_cut
 from talekeeper.errors import BudgetTooSmall, Conflict, InvalidInput, UnknownFold, UnknownTurn, WrongType
 from talekeeper.folds import Missing, Node, first_key, leaves_after, rewritten_key, roots_until
 from talekeeper.hot import Hot
@@ -149,10 +149,10 @@ class Remembering:
             shown.update(line.turn.id for line in pins)
             recalled = [(turn, score) for turn, score in hits if turn.id not in shown]
             filled["recall"] = [*rows.get("recall", ()), *turn_rows(recalled, count)]
-            if sum(row.item.tokens for row in filled["recall"]) < budget - plan.tokens - plan.recent_tokens:  # there is room for more
-                shown.update(turn.id for turn, _ in hits)
-                telling = [(line.turn, -float(place)) for place, line in enumerate(plan.highlights) if line.turn.id not in shown]
-                filled["highlights"] = [*rows.get("highlights", ()), *turn_rows(telling, partial(_count_once, plan.counts, count))]
+            left = budget - plan.tokens - plan.recent_tokens - sum(row.item.tokens for row in filled["recall"])
+            shown.update(turn.id for turn, _ in hits)
+            telling = [(line.turn, -float(place)) for place, line in enumerate(_few(plan.highlights, left)) if line.turn.id not in shown]
+            filled["highlights"] = [*rows.get("highlights", ()), *turn_rows(telling, partial(_count_once, plan.counts, count))]
         return assemble(wish, plan, filled, budget, hot.shared.counter.id, count)
 
     def _plan(self, wish: Wish) -> Plan:
@@ -419,6 +419,16 @@ class Remembering:
             leaves = await hot.supply(lambda: list(leaves_after([node], 0, hot.state.shelf.children)))
             ids = [ref.id for leaf in reversed(leaves) for ref in leaf.refs]
         return tuple(dict.fromkeys(ids))
+
+
+def _few(lines: Iterable[Line], room: int) -> Iterator[Line]:
+    """The first of the lines: more than fit into the room, for some will be shown already, but not by far."""
+    left = MORE_TO_CHOOSE * room
+    for line in lines:
+        if left <= 0:
+            return
+        left -= line.item.tokens
+        yield line
 
 
 def _count_once(known: dict[str, int], count: Callable[[str], int], text: str) -> int:
