@@ -103,6 +103,7 @@ async def served(target: str, *, limits: Limits = UNHURRIED, guarded: bool = Tru
         transport = httpx.ASGITransport(app, raise_app_exceptions=False)
         async with httpx.AsyncClient(transport=transport, base_url="http://localhost:8765/api/v1") as http:
             yield Table(keeper, http, app)
+        await app.state.house.rooms.close()
 
 
 @pytest.fixture

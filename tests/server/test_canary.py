@@ -38,7 +38,6 @@ async def table() -> AsyncIterator[Table]:
         assert (await rested(owner))["waiting"] == "osric"
         await owner.do("POST", f"{LAMP}/whisper", {"speaker": "dm", "to": ["osric"], "text": f"The {CANARY} is awake."})
         yield made
-        await made.app.state.house.rooms.close()
 
 
 async def hide(table: Table) -> None:
@@ -94,8 +93,9 @@ class Prober:
     def _about(self, method: str, route: str, about: Any) -> Iterator[tuple[str, str, str, dict[str, Any], Any]]:
         given = about.get("parameters", [])
         names = [one["name"] for one in given if one["in"] == "path"]
-        needed = {one["name"]: self._pool[one["name"]][0] for one in given if one["in"] == "query" and one.get("required")}
-        asked = [{}, *({one["name"]: value} for one in given if one["in"] == "query" for value in self._pool[one["name"]])]
+        queries = {one["name"]: self._values(one["name"], one["schema"]) for one in given if one["in"] == "query"}
+        needed = {one["name"]: queries[one["name"]][0] for one in given if one["in"] == "query" and one.get("required")}
+        asked = [{}, *({name: value} for name, values in queries.items() for value in values)]
         bodies = list(self._bodies(about.get("requestBody")))
         for values in itertools.product(*(self._pool[name] for name in names)):
             path = route
@@ -105,6 +105,11 @@ class Prober:
             for query, body in itertools.product(few, bodies):
                 yield method, route, path, {**needed, **query}, body
 
+    def _values(self, name: str, schema: Any) -> list[Any]:
+        """What to ask with; of a parameter that is new here, something of its type."""
+        kinds = {part.get("type") for part in schema.get("anyOf", [schema])}
+        return self._pool.get(name) or ([2] if kinds & {"integer", "number"} else [True] if "boolean" in kinds else ["nothing"])
+
     def _bodies(self, about: Any) -> Iterator[Any]:
         if about is None:
             yield None
@@ -113,7 +118,7 @@ class Prober:
         for part in schema.get("anyOf", [schema]):
             if "$ref" in part:
                 shape = self._described["components"]["schemas"][part["$ref"].rpartition("/")[2]]
-                fields = {name: self._pool[f"body.{name}"] for name in shape["properties"]}
+                fields = {name: self._values(f"body.{name}", about) for name, about in shape["properties"].items()}
                 needed = {name: values[0] for name, values in fields.items() if name in shape.get("required", ())}
                 yield needed
                 yield from ({**needed, name: value} for name, values in fields.items() for value in values)

@@ -1,6 +1,6 @@
 """Schemathesis on the whole API of a real server: no 5xx, nothing that its description does not say, no way around tokens.
 
-A free run makes up every id; a run with the ids of a story that is there gets behind the doors.
+A free run makes up every id; runs with the ids of a story and of a game that are there get behind the doors.
 """
 
 from __future__ import annotations
@@ -12,11 +12,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.server.conftest import GRANTS, TOKENS
+from tests.server.conftest import TOKENS
 from tests.server.test_live import Server
 from tests.test_story import deed
 
 import talekeeper as tk
+from talekeeper.table.storyteller import Storyteller
+from talekeeper.table.table import Setup, begin
 
 pytestmark = [pytest.mark.enable_socket, pytest.mark.allow_hosts(["127.0.0.1"]), pytest.mark.timeout(1800)]
 HERE = Path(__file__).parent
@@ -42,6 +44,14 @@ include-name = "DELETE /api/v1/stories/{{story}}/turns/{{turn}}"
 parameters = {{ "path.story" = "ana.short-lived", "path.turn" = "1" }}
 """
 
+PLAYED = """
+[parameters]
+"path.story" = "ana.lamp"
+"query.seat" = "nell"
+"query.branch" = "main"
+"query.at" = "1"
+"""
+
 
 @pytest.fixture
 async def known(tmp_path: Path) -> str:
@@ -52,6 +62,8 @@ async def known(tmp_path: Path) -> str:
             story = await keeper.story(tk.MemoryKey("acme", "ana", name), seats=seats)
             turns = await story.append_many([tk.Draft("dm", deed(number)) for number in range(60)])
         fold = (await story.folds("rogue"))[0]
+        setup = Setup("tidelamp", ("nell", "osric"), ("nell",), 7)
+        await begin(keeper, tk.MemoryKey("acme", "ana", "lamp"), setup, Storyteller)
     return (HERE / "schemathesis.toml").read_text() + KNOWN.format(turn=turns[0].id, fold=fold.id)
 
 
@@ -64,14 +76,15 @@ def server(tmp_path: Path, tokens_file: Path, known: str) -> Iterator[Server]:
     made.stop()
 
 
-def schemathesis(server: Server, config: str, name: str, *args: str) -> None:
+def schemathesis(server: Server, config: str, name: str, *args: str, seed: int | None = None) -> None:
     where = server.folder / "schemathesis.toml"
     where.write_text(config)
     env = {**os.environ, "SCHEMATHESIS_HOOKS": "tests.server.schemathesis_hooks", "PYTHONPATH": str(HERE.parent.parent)}
     done = subprocess.run(
         [
             sys.executable, "-m", "schemathesis.cli", "--config-file", str(where), "run", f"{server.url}/api/v1/openapi.json",
-            "--header", f"Authorization: Bearer {TOKENS[name]}", "--generation-deterministic", "--no-color", *args,
+            "--header", f"Authorization: Bearer {TOKENS[name]}", "--no-color", *args,
+            *(["--generation-deterministic"] if seed is None else ["--seed", str(seed)]),
         ],
         capture_output=True, text=True, cwd=server.folder, env=env, check=False,
     )  # fmt: skip
@@ -87,10 +100,20 @@ def test_requests_about_a_story_that_is_there_are_answered_as_described(server: 
     schemathesis(server, known, "owner", "--phases", "examples,fuzzing,stateful", "--max-examples", "8")
 
 
+@pytest.mark.parametrize("name", ["owner", "nell"])
+def test_requests_about_a_game_are_answered_as_described(server: Server, name: str) -> None:
+    config = (HERE / "schemathesis.toml").read_text() + PLAYED
+    schemathesis(server, config, name, "--include-tag", "play", "--phases", "examples,fuzzing", "--max-examples", "6")
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["owner", "rogue"])
-@pytest.mark.parametrize("free", [True, False])
-def test_many_requests_are_answered_as_described(server: Server, known: str, name: str, free: bool) -> None:
-    assert GRANTS[name].opens("ana.ash-crown")
-    config = (HERE / "schemathesis.toml").read_text() if free else known
-    schemathesis(server, config, name, "--max-examples", "80")
+@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [("owner", "free"), ("rogue", "free"), ("owner", "known"), ("rogue", "known"), ("owner", "played"), ("nell", "played")],
+)
+def test_many_requests_are_answered_as_described(server: Server, known: str, name: str, kind: str, seed: int) -> None:
+    config = {"free": "", "known": known.removeprefix((HERE / "schemathesis.toml").read_text()), "played": PLAYED}[kind]
+    schemathesis(
+        server, (HERE / "schemathesis.toml").read_text() + config, name, "--max-examples", "80", seed=seed
+    )

@@ -321,6 +321,7 @@ class Rooms:
         self._rooms: OrderedDict[tuple[MemoryKey, str], Room] = OrderedDict()
         self._opening: dict[tuple[MemoryKey, str], asyncio.Task[Room]] = {}
         self._tickets = asyncio.Semaphore(AT_ONCE)
+        self._expecting: asyncio.Task[None] | None = None
         self._lock = asyncio.Lock()
         self._stack = AsyncExitStack()
 
@@ -368,9 +369,12 @@ class Rooms:
         )  # fmt: skip
         return Room(await Game(table, rounds).__aenter__(), self._hub, ticket)
 
-    async def warm_up(self) -> None:
-        """Loads what takes a second or two, so that nobody has to wait for it: what counts tokens, and what games need."""
-        await asyncio.to_thread(self._keeper.counter.count, "Once upon a time")
+    def expect(self) -> None:
+        """Someone may soon play: begins to load what games need, so that they need not wait for it."""
+        if self._rounds is None and self._expecting is None:
+            self._expecting = asyncio.create_task(self._get_ready())
+
+    async def _get_ready(self) -> None:
         with suppress(Problem):  # where nobody can play, those who try are told so
             await self._opened()
 
@@ -406,5 +410,8 @@ class Rooms:
     async def close(self) -> None:
         for place in list(self._rooms):
             await self._rooms.pop(place).close()
-        self._rounds = None
+        if self._expecting is not None:
+            self._expecting.cancel()
+            await asyncio.gather(self._expecting, return_exceptions=True)
+        self._rounds = self._expecting = None
         await self._stack.aclose()

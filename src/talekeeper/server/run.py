@@ -9,7 +9,7 @@ import socket
 import time
 from collections.abc import Callable
 from types import FrameType
-from typing import TextIO
+from typing import Any, TextIO
 
 import uvicorn
 from fastapi import FastAPI
@@ -87,13 +87,15 @@ class _Server(uvicorn.Server):
         super().__init__(config)
         self._house = house
         self._ready = ready
-        self._beside: list[asyncio.Task[None]] = []
+        self._beside: list[asyncio.Future[Any]] = []
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         if self.started:
             self._ready()
-            self._beside = [asyncio.create_task(self._house.rooms.warm_up()), asyncio.create_task(self._turn_away())]
+            # What counts tokens takes a second to load: now, and not within the first request.
+            counting = asyncio.to_thread(self._house.keeper.counter.count, "Once upon a time")
+            self._beside = [asyncio.create_task(self._turn_away()), asyncio.ensure_future(counting)]
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         await super().shutdown(sockets)

@@ -42,6 +42,7 @@ Hosting = Annotated[Room, Depends(host)]
 
 @router.get("/scenarios", summary="List the scenarios")
 async def scenarios(house: InHouse) -> games.Scenarios:
+    house.rooms.expect()
     return games.Scenarios(scenarios=[_scenario(name, one) for name, one in house.rooms.scenarios().items()])
 
 
@@ -57,6 +58,7 @@ async def begin_game(house: InHouse, grant: Granted, body: games.NewGame, respon
     story = ids.story_id(key)
     if not grant.dm or not grant.opens(story):
         raise forbidden("This token may not begin this story: that needs a dm's token for it.")
+    house.rooms.expect()
     await house.rooms.begin(key, Setup(body.scenario, tuple(dict.fromkeys(body.party)), tuple(dict.fromkeys(body.humans)), body.seed))
     response.headers["Location"] = f"{PREFIX}/stories/{story}"
     return schemas.StoryRow(id=story, user=key.user_id, name=key.session_id)
