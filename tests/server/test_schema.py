@@ -114,6 +114,4 @@ def test_requests_about_a_game_are_answered_as_described(server: Server, name: s
 )
 def test_many_requests_are_answered_as_described(server: Server, known: str, name: str, kind: str, seed: int) -> None:
     config = {"free": "", "known": known.removeprefix((HERE / "schemathesis.toml").read_text()), "played": PLAYED}[kind]
-    schemathesis(
-        server, (HERE / "schemathesis.toml").read_text() + config, name, "--max-examples", "80", seed=seed
-    )
+    schemathesis(server, (HERE / "schemathesis.toml").read_text() + config, name, "--max-examples", "80", seed=seed)
