@@ -306,7 +306,7 @@ async def test_undo_takes_story_game_and_memories_back_and_replay_is_the_same(ke
             assert await table.memory.location_memory("wren", "inn") == ""
             assert "discovery" not in (await table.story.context("tam", budget=1000)).text
         assert told[0] == told[1]
-        with pytest.raises(tk.InvalidInput, match="1 rounds can be taken back"):
+        with pytest.raises(tk.InvalidInput, match="1 round can be taken back, not"):
             await table.undo(5)
 
 

@@ -153,3 +153,81 @@ def test_the_branch_that_was_played_last_is_gone_on_with(file: str) -> None:
     assert "now on main, before round 2" in out
     assert "Round 2\n" in run("play", "--file", file, typed="/quit\n")
     assert "Round 3, branch bold" in run("play", "--file", file, "--branch", "bold", typed="/quit\n")
+
+
+def said_to(out: str, line: str) -> str:
+    """What the table answered to a line that was typed."""
+    return out.split(f"> {line}\n", 1)[1].split("Nell Tarn > ", 1)[0]
+
+
+def test_what_is_no_action_costs_no_round(file: str) -> None:
+    lines = ["99", "0", "-1", "help", "QUIT", "inventory", "undo", "/undo x", "/undo 0", "/undo", "/fork a b", "/", "/LOOK"]
+    out = run("play", "--file", file, "--seed", "5", typed="\n".join(lines) + "\n")
+    for line, answer in (
+        ("99", "choose 1 to "), ("0", "choose 1 to "), ("-1", "choose 1 to "), ("help", "did you mean /help?"), ("QUIT", "did you mean /quit?"),
+        ("inventory", "did you mean /look?"), ("undo", "did you mean /undo?"), ("/undo x", "/undo takes back the last round"),
+        ("/undo 0", "/undo takes back the last round"), ("/undo", "no round has been played yet"), ("/fork a b", "one word"),
+        ("/", "/whisper NAME TEXT"), ("/LOOK", "A tavern built from three wrecks"),
+    ):  # fmt: skip
+        assert answer in said_to(out, line), line
+    assert "Round" not in run("play", "--file", file, typed="/quit\n")
+
+
+def test_people_are_called_by_any_of_their_names(file: str) -> None:
+    lines = [
+        "/whisper",
+        "/nudge",
+        "/knows osric",
+        "/whisper Doctor Quillon Don't tell, it's a secret.",
+        "/knows Doctor Quillon secret",
+        "/knows zed x",
+    ]
+    out = run(
+        "play", "--file", file, "--scenario", "quiet_snow", "--party", "maren,quillon", "--seed", "5", typed="\n".join(lines) + "\n"
+    ).replace("Maren Holt > ", "Nell Tarn > ")
+    assert "/whisper NAME TEXT" in said_to(out, "/whisper")
+    assert "/nudge TEXT" in said_to(out, "/nudge")
+    assert "/knows NAME THING" in said_to(out, "/knows osric")
+    assert "Doctor Quillon heard that, and nobody else but the game master" in said_to(out, lines[3])
+    assert "Don't tell, it's a secret." in said_to(out, lines[4])
+    unknown = said_to(out, "/knows zed x")
+    assert "nobody here is called 'zed'; you know Maren Holt, Doctor Quillon" in unknown
+    known = {"Maren Holt", "Doctor Quillon"} | set(unknown.split("you know ")[1].strip().split(", "))
+    assert len(known) < 6, "those who were not met are not told of"
+
+
+def test_secrets_of_companions_are_not_for_the_players_eyes(file: str) -> None:
+    secret = "Osric gave the order"
+    lines = ["/ledger", "/memory osric", "/moments ibbi", "/peek", "/memory osric", "/ledger"]
+    out = run("play", "--file", file, "--seed", "5", typed="\n".join(lines) + "\n")
+    hidden, shown = out.split("> /peek\n")
+    assert secret not in hidden
+    assert "Nell has sold the plan" in hidden
+    assert "what Osric Vey knows is not for your eyes; /peek" in hidden
+    assert "what Ibbi Sandlark knows is not for your eyes" in hidden
+    assert secret in shown
+    assert "What everyone knows" in shown
+
+
+def test_knowing_is_told_as_far_as_the_player_knows(file: str) -> None:
+    run("play", "--file", file, "--seed", "5", typed="/quit\n")
+    run("append", "osric", "The gannet was my fault.", "--file", file, "--kind", "whisper", "--heard-by", "ibbi")
+    out = run("play", "--file", file, typed="/knows ibbi gannet fault\n/peek\n/knows Ibbi gannet fault\n")
+    assert "Ibbi Sandlark has heard nothing of that, as far as you know" in out
+    assert "The gannet was my fault." not in out.split("> /peek\n")[0]
+    assert "The gannet was my fault." in out.split("> /peek\n")[1]
+
+
+def test_memory_and_recap_are_told_in_plain_words(file: str) -> None:
+    run("play", "--file", file, "--seed", "5", "--auto", "--rounds", "12")
+    out = run("play", "--file", file, typed="/memory\n/recap\n/quit\n")
+    assert "the Crooked Eel" in out
+    for raw in ("##", "  | ", "(crooked_eel)", "[DM]", "[STORY", "- Turn"):
+        assert raw not in out
+    assert "What everyone knows" in out
+
+
+def test_why_says_that_no_model_was_asked(file: str) -> None:
+    out = run("play", "--file", file, "--seed", "5", typed="I wait.\n/why\n")
+    assert "No model was asked" in out
+    assert "tokens" in out

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from talekeeper.cli.app import PLAYING, STOPPED, Desk, Outcome, command, main, names
-from talekeeper.cli.screen import Status, bold, dim, hang, one_line, safe
+from talekeeper.cli.screen import Status, bold, count, dim, hang, one_line, safe
 
 if TYPE_CHECKING:
     from talekeeper.cli.keyboard import Keyboard
@@ -317,6 +317,6 @@ def check_scenario(desk: Desk, pack: str) -> int:
 
     found = check(pack)
     desk.show(
-        found, lambda: [*(safe(str(problem)) for problem in found), f"{len(found)} problems" if found else "nothing is wrong with it"]
+        found, lambda: [*(safe(str(problem)) for problem in found), count(len(found), "problem") if found else "nothing is wrong with it"]
     )
     return 1 if found else 0

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-import shlex
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -18,9 +17,10 @@ import click
 from talekeeper.cli.keyboard import Keyboard, Quit
 from talekeeper.cli.look import branch_lines, why_lines
 from talekeeper.cli.screen import Status, bold, colour, columns, dim, hang, one_line, rule, safe, width
-from talekeeper.errors import InvalidInput
+from talekeeper.errors import InvalidInput, TalekeeperError
 
 if TYPE_CHECKING:
+    from talekeeper.model import Context
     from talekeeper.story import Story
     from talekeeper.table.playing import Beat, Game
     from talekeeper.table.scenario import Scenario
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
 HELP = (
     ("/look", "where you are, who is here, what you could do"),
-    ("/why [SEAT]", "what was in the last prompt: blocks, tokens, what was left out"),
-    ("/memory SEAT", "what someone remembers now"),
-    ("/knows SEAT THING", "whether someone has heard of something, and when"),
-    ("/whisper SEAT TEXT", "say something that only they hear"),
+    ("/why [NAME]", "what was in the last prompt: blocks, tokens, what was left out"),
+    ("/memory [NAME]", "what you remember now"),
+    ("/knows NAME THING", "whether someone has heard of something, as far as you know"),
+    ("/whisper NAME TEXT", "say something that only they hear, and the game master"),
     ("/nudge TEXT", "a wish to the game master, for the next scene only"),
     ("/undo [N]", "take back the last round, or several"),
     ("/fork [NAME]", "go on in a branch of the story, and leave this one as it is"),
@@ -39,7 +39,8 @@ HELP = (
     ("/switch NAME", "go to another of them, and on there"),
     ("/recap", "the story so far, as your character knows it"),
     ("/moments", "what will be told of you"),
-    ("/ledger", "promises, items, deaths, and who knows which secret"),
+    ("/ledger", "promises, items, deaths, and the secrets that you know"),
+    ("/peek", "look behind the screen: /memory, /knows and /ledger show everyone's, secrets too; again: no more"),
     ("/save", "where this story is kept (it is saved after every round)"),
     ("/end", "an ending, now"),
     ("/quit", "leave; the story waits for you"),
@@ -48,10 +49,13 @@ HELP = (
 
 SHOWN_CHOICES, TRIES, RECALLED = 6, 3, 5
 DM, MAIN = "dm", "main"
+LONGEST_NAME = 4
+"""In words."""
 
 
-_MEANT = {"inventory": "/look", "i": "/look", "inv": "/look", "save": "/save", "quit": "/quit", "exit": "/quit", "undo": "/undo"}
-"""What people type at a game without thinking of a slash."""
+_MEANT = {"inventory": "look", "inv": "look", "i": "look", "exit": "quit", "q": "quit", "bye": "quit", "branch": "branches"}
+"""What people type at a game without thinking of a slash, besides the commands themselves."""
+_NUMBER = re.compile(r"[+-]?[0-9]+")
 _DICE = re.compile(r"\d")
 """What was thrown for is worth a line; of the rest the narrator tells."""
 
@@ -124,6 +128,18 @@ def _cast(scenario: Scenario, party: Sequence[str], humans: Sequence[str]) -> It
         yield f"{'With you' if humans else 'The party'}: {'; '.join(others)}."
 
 
+_HEADINGS = {"canon": "What everyone knows"}
+_PLACE = re.compile(r"\((\w+)\)")
+_MOMENT = re.compile(r"- Turn [0-9]+ \(\w+\): ")
+
+
+def _readable(line: str, scenario: Scenario) -> str:
+    """A line of a prompt as a person reads it."""
+    line = _PLACE.sub(lambda found: f"({scenario.name(found[1])})" if found[1] in scenario.places else found[0], line)
+    line = re.sub(r"^  \| ", "", _MOMENT.sub("· ", line, count=1))
+    return re.sub(r"^\[([^\]]+)\]", r"\1", re.sub(r"^[-*] ", "· ", line))
+
+
 async def _beats(kept: Iterable[Beat]) -> AsyncIterator[Beat]:
     for beat in kept:
         yield beat
@@ -138,6 +154,7 @@ class Terminal:
         self._where = where
         self._pace = pace
         self._nudge: str | None = None
+        self._peeks = False
         self._prose: Prose | None = None
         self._speech = ""
         self._shown: set[str] = set()
@@ -272,13 +289,21 @@ class Terminal:
             click.echo(dim(f"\n{scene.get('place_name', '')}  ·  {scene.get('time', '')}"))
             self._offer(choices[:SHOWN_CHOICES])
         text = (await self._keyboard.line(f"{name} > ")).strip()
-        text = _MEANT.get(text.casefold().rstrip(".!"), text)
         if text.startswith("/"):
             await self._command(text)
-        elif text.isdigit() and 1 <= int(text) <= len(choices):
-            await self._show(self._game.answer(choices[int(text) - 1]))
+        elif _NUMBER.fullmatch(text) and not 1 <= int(text) <= len(choices):
+            click.echo(
+                f"choose 1 to {len(choices)}; /look shows all of them" if choices else "there is nothing to choose from: say what you do"
+            )
+        elif meant := self._meant(text):
+            click.echo(f"did you mean /{meant}? What {name} does needs more than a word")
         elif text:
-            await self._show(self._game.answer(text))
+            await self._show(self._game.answer(choices[int(text) - 1] if _NUMBER.fullmatch(text) else text))
+
+    def _meant(self, text: str) -> str:
+        """The command that a single word without a slash most likely means; empty if it is none."""
+        word = text.casefold().rstrip(".!?")
+        return _MEANT.get(word) or (word if word == "help" or word in self._table_commands else "")
 
     def _offer(self, choices: Sequence[str]) -> None:
         for number, choice in enumerate(choices, 1):
@@ -287,17 +312,13 @@ class Terminal:
     # -- for the table -------------------------------------------------------------------------------------------------------
 
     async def _command(self, line: str) -> None:
-        from talekeeper.errors import TalekeeperError
-
         if not line.startswith("/"):
             return
-        try:
-            name, *words = shlex.split(line[1:]) or [""]
-        except ValueError:
-            name, *words = line[1:].split()
+        name, *words = line[1:].split() or ["help"]
+        name = name.casefold()
         if name == "help":
             for form, text in HELP:
-                click.echo(f"  {form:<20} {dim(text)}")
+                click.echo(hang(f"  {form}", text, 23))
             return
         work = self._table_commands.get(name)
         if work is None:
@@ -308,16 +329,38 @@ class Terminal:
         except TalekeeperError as exc:
             click.echo(click.style(one_line(str(exc)), fg="red"))
 
-    def _seat(self, words: list[str]) -> str:
-        """The seat that is named, by id or name; without a name, the one whose turn it is."""
-        people = {seat.id: seat for seat in self._table.story.seats}
+    async def _seat(self, words: list[str]) -> tuple[str, str]:
+        """The seat that is named by the first words, by id or name, and how it is called; without words, the one whose turn it is."""
+        name = self._table.scenario.name
         if not words:
-            return self._game.waiting.seat if self._game.waiting else next(iter(self._table.setup.party))
-        wanted = words.pop(0).casefold()
-        for seat in people.values():
-            if wanted in (seat.id.casefold(), seat.label.casefold(), *(alias.casefold() for alias in seat.aliases)):
-                return str(seat.id)
-        raise InvalidInput(f"nobody here is called {wanted!r}; there are: {', '.join(people)}")
+            seat = self._game.waiting.seat if self._game.waiting else (*self._table.setup.humans, *self._table.setup.party)[0]
+            return seat, name(seat)
+        called = {spelt.casefold(): (seat.id, spelt) for seat in self._table.story.seats for spelt in (*seat.aliases, seat.label)}
+        called |= {seat.id.casefold(): (seat.id, name(seat.id)) for seat in self._table.story.seats}
+        for length in range(min(LONGEST_NAME, len(words)), 0, -1):
+            wanted = " ".join(words[:length]).strip('"“”:,').casefold()
+            if wanted in called:
+                del words[:length]
+                return called[wanted]
+        raise InvalidInput(f"nobody here is called {words[0]!r}; you know {', '.join(name(one) for one in await self._known())}")
+
+    async def _known(self) -> list[str]:
+        """The party, and those whom it has met: of the others a list would tell too much."""
+        state = await self._table.state()
+        places = {state.where.get(one) for one in state.party}
+        npcs = self._table.scenario.npcs
+        return [*state.party, *(one for one in npcs if state.flags.get(f"met.{one}") or state.where.get(one) in places)]
+
+    async def _own(self, words: list[str]) -> str:
+        """The seat that is named, if a person here may look into it."""
+        seat, called = await self._seat(words)
+        if self._is_hidden(seat):
+            raise InvalidInput(f"what {called} knows is not for your eyes; /peek lets you look behind the screen")
+        return seat
+
+    def _is_hidden(self, seat: str) -> bool:
+        humans = self._table.setup.humans
+        return bool(humans) and seat not in humans and not self._peeks
 
     async def _on_look(self, words: list[str]) -> None:
         scene = (self._game.waiting.scene if self._game.waiting else None) or {}
@@ -330,42 +373,65 @@ class Terminal:
             click.echo(hang(dim("Goal"), f"{goal['title']}. {goal['hint']}", 12))
 
     async def _on_why(self, words: list[str]) -> None:
-        wanted = self._seat(words) if words else None
+        from talekeeper.table.storyteller import Storyteller
+
+        wanted = (await self._seat(words))[0] if words else None
         asks = [(name, ask) for name, ask in self._table.asked.items() if wanted is None or ask.seat == wanted]
         if not asks:
             click.echo("nothing was asked of them yet")
             return
         name, ask = asks[-1]
         turns = {block.name: len(await self._table.story.sources(block)) for block in ask.context.blocks}
+        if isinstance(self._table.brain(ask.role), Storyteller):
+            click.echo(dim("No model was asked: the built-in storyteller tells this. A model would be sent this:"))
         click.echo(bold(f"the last prompt of {safe(name)}, round {ask.round}"))
         for line in why_lines(ask.context, turns):
             click.echo(line)
 
     async def _on_memory(self, words: list[str]) -> None:
-        context = await self._table.story.context(self._seat(words), budget=2000)
-        click.echo(safe(context.text))
+        self._tell(await self._table.story.context(await self._own(words), budget=2000))
+
+    def _tell(self, context: Context, without: Sequence[str] = ()) -> None:
+        """A context as a person reads it: plain headings, places and people by name."""
+        for block in context.blocks:
+            if block.name not in without:
+                click.echo(bold(_HEADINGS.get(block.name) or block.heading.strip("#[] \n").capitalize()))
+                for line in "".join(item.text for item in block.items).splitlines():
+                    click.echo(hang("", _readable(line, self._table.scenario), 2) if line.strip() else "")
 
     async def _on_knows(self, words: list[str]) -> None:
-        seat = self._seat(words)
-        thing = " ".join(words)
-        hits = await self._table.story.recall(seat, thing, limit=3) if thing else []
-        if not hits:
-            click.echo(f"{seat} has heard nothing of that")
-        for hit in hits:
-            click.echo(hang(dim(f"{hit.turn.seq}"), f"{hit.turn.voice}: {hit.turn.text}" if hit.turn.voice else hit.turn.text, 6))
+        if len(words) < 2:
+            raise InvalidInput("who, and what? /knows NAME THING")
+        seat, called = await self._seat(words)
+        hits = await self._table.story.recall(seat, " ".join(words), limit=12) if words else []
+        seen = [hit.turn for hit in hits if not self._is_hidden(seat) or self._may_see(hit.turn.audience)][:3]
+        if not seen:
+            click.echo(f"{safe(called)} has heard nothing of that" + (", as far as you know" if self._is_hidden(seat) else ""))
+        for turn in seen:
+            click.echo(hang(dim(f"{turn.seq}"), f"{turn.voice}: {turn.text}" if turn.voice else turn.text, 6))
 
     async def _on_whisper(self, words: list[str]) -> None:
-        speaker = self._seat([])
-        to = self._seat(words)
+        speaker, _ = await self._seat([])
+        if len(words) < 2:
+            raise InvalidInput("to whom, and what? /whisper NAME TEXT")
+        to, called = await self._seat(words)
+        if not words:
+            raise InvalidInput(f"what do you whisper to {called}? /whisper NAME TEXT")
+        if to == speaker:
+            raise InvalidInput("that is you")
         await self._table.whisper(speaker, [to], " ".join(words))
-        click.echo(dim(f"only {to} heard that"))
+        click.echo(dim(f"{safe(called)} heard that, and nobody else but the game master"))
 
     async def _on_nudge(self, words: list[str]) -> None:
-        self._nudge = " ".join(words) or None
-        click.echo(dim("the game master will hear of it, once" if self._nudge else "nothing to wish for"))
+        if not words:
+            raise InvalidInput("what do you wish for? /nudge TEXT")
+        self._nudge = " ".join(words)
+        click.echo(dim("the game master will hear of it, once"))
 
     async def _on_undo(self, words: list[str]) -> None:
-        number = await self._table.undo(int(words[0]) if words and words[0].isdigit() else 1)
+        if len(words) > 1 or not all(re.fullmatch("[1-9][0-9]{0,3}", word) for word in words):
+            raise InvalidInput("/undo takes back the last round, /undo 3 the last three")
+        number = await self._table.undo(int(words[0]) if words else 1)
         await self._game.look()
         click.echo(dim(f"back before round {number}; what was played stays as a branch (/branches)"))
 
@@ -394,11 +460,10 @@ class Terminal:
             click.echo(line)
 
     async def _on_recap(self, words: list[str]) -> None:
-        context = await self._table.story.context(self._seat(words), budget=800)
-        click.echo(safe(context.text))
+        self._tell(await self._table.story.context(await self._own(words), budget=800), without=("canon",))
 
     async def _on_moments(self, words: list[str]) -> None:
-        found = await self._moments(self._seat(words))
+        found = await self._moments(await self._own(words))
         for moment in found:
             click.echo(hang("·", moment, 2))
         if not found:
@@ -407,11 +472,17 @@ class Terminal:
     async def _on_ledger(self, words: list[str]) -> None:
         from talekeeper.table.ledger import known_to, ledger
 
-        lines = ledger(known_to(self._table.setup.humans, await self._table.state()), self._table.scenario).lines
+        people = () if self._peeks else self._table.setup.humans
+        lines = ledger(known_to(people, await self._table.state()), self._table.scenario).lines
         for line in lines:
             click.echo(hang("", line, 0))
         if not lines:
             click.echo(dim("nothing yet: no promise, no item, no death, no secret"))
+
+    async def _on_peek(self, words: list[str]) -> None:
+        self._peeks = not self._peeks
+        shown = "/memory, /knows, /moments, /recap and /ledger show everyone's, secrets too; /peek again hides them"
+        click.echo(dim(f"you look behind the screen: {shown}" if self._peeks else "you look at your own again"))
 
     async def _on_save(self, words: list[str]) -> None:
         click.echo(dim(f"saved in {self._where}, branch {self._table.story.branch}, after every round"))

@@ -238,7 +238,8 @@ class Table:
         """Takes the last rounds back: the story, the game and every memory. What was played stays as a branch. Returns the round."""
         played = await self.rounds()
         if not 1 <= rounds <= len(played):
-            raise InvalidInput(f"{len(played)} rounds can be taken back, not {rounds}")
+            most = f"{len(played)} round{'' if len(played) == 1 else 's'} can be taken back, not {rounds}"
+            raise InvalidInput(most if played else "no round has been played yet, so there is none to take back")
         await self.story.rewind(played[-rounds].turn - 1)
         return int(played[-rounds].data["round"])
 
