@@ -86,6 +86,12 @@ def test_scenarios_are_listed_and_checked(tmp_path: Path) -> None:
     assert "title" in result.output
 
 
+def test_only_dice_are_shown_between_the_lines(file: str) -> None:
+    out = run("play", "--file", file, "--seed", "5", typed="I threaten Brine.\nI talk to Marlo.\n/quit\n")
+    assert out.count("⚂") >= 1
+    assert "No roll" not in out
+
+
 def test_bad_wishes_are_one_line(file: str) -> None:
     for args, problem in (
         (("--party", "nobody"), "heroes"), (("--human", "marlo"), "not of the party"), (("--scenario", "nowhere"), "nowhere"),

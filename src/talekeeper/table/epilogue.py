@@ -5,7 +5,7 @@ from __future__ import annotations
 from talekeeper.memory.moments import AdventureMoment, keep_moments
 from talekeeper.table.brain import Ask
 from talekeeper.table.game import GameState
-from talekeeper.table.prose import Prose, capital, joined, listed, person_slots, short
+from talekeeper.table.prose import Prose, capital, joined, listed, person_slots, phrases, short
 from talekeeper.table.scenario import Scenario
 
 _MOMENTS = 7
@@ -41,13 +41,16 @@ def _deeds(scenario: Scenario, ask: Ask, state: GameState, prose: Prose) -> str:
 
 
 def _people(scenario: Scenario, state: GameState, prose: Prose) -> str:
-    lines = []
+    lines: list[str] = []
+    left = {pool: list(phrases()[pool]) for pool in ("end.dead", "end.scarred", "end.alive")}
     for one in state.party:
         hero = scenario.heroes[one]
         slots = person_slots("who", hero)
         slots |= {name: slots[f"who_{name}"] for name in ("they", "them", "their")}
         pool = "end.dead" if one in state.dead else "end.scarred" if state.wounds.get(one, 0) > 1 else "end.alive"
-        lines.append(prose.must(pool, **slots))
+        template = prose.order(left[pool] or phrases()[pool], f"{pool}/{one}")[0]  # nobody's end is told in another's words
+        left[pool] = [other for other in left[pool] if other != template]
+        lines.append(prose.render(template, one, **slots))
     return joined(*lines)
 
 
