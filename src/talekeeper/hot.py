@@ -289,6 +289,7 @@ class Hot:
         self.shared.record = replace(self.shared.record, rev=rev)
         self.shared.texts_version += 1
         self._texts_version = self.shared.texts_version
+        self._known = {}
         self.plans.clear()
 
     async def _load(self, branch: Branch, head: int) -> None:

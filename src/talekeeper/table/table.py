@@ -29,6 +29,7 @@ from talekeeper.table.flight import DM, GAME, Flight, Told, drafts_of
 from talekeeper.table.game import GameState, fold, state_from_json, state_to_json
 from talekeeper.table.scenario import Scenario
 from talekeeper.table.scene import scene
+from talekeeper.table.storyteller import Storyteller
 from talekeeper.table.vetting import Vetting
 
 SETUP, ROUND, STATE, REMEMBERED, BRANCH = "table:setup", "table:round", "table:state", "table:remembered", "table:branch"
@@ -136,6 +137,8 @@ class Table:
         """One question, with all that this seat may know and nothing else."""
         who = told.viewer or seat
         query = told.said[-1][1] if told.said and role != "keeper" else told.action
+        if role == "keeper" and isinstance(self.brain(role), Storyteller):
+            query = ""  # the rules go by the game alone: nothing need be looked up for them
         context = await self.remember(
             seat, place=state.where.get(who), present=self._others(state, who), query=query[-LONGEST_QUERY:] or None
         )
@@ -152,6 +155,11 @@ class Table:
 
     async def remember(self, seat: str, *, place: str | None, present: Sequence[str], query: str | None = None) -> Context:
         """The seat's context, with its facts and loose ends, and its memories of this place and of those who are here."""
+        return await self.story._read_once(
+            ("context", self.budgets, seat, place, tuple(present), query), lambda: self._remembered(seat, place, present, query)
+        )
+
+    async def _remembered(self, seat: str, place: str | None, present: Sequence[str], query: str | None) -> Context:
         budget = self.budgets.dm if seat == DM else self.budgets.pc
         notes: Mapping[str, Sequence[Note]] = {}
         if place is not None:
