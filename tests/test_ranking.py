@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 
 import talekeeper as tk
+from talekeeper.hot import Hot
+from talekeeper.ports import Found
 
 KEY = tk.MemoryKey("acme", "ana", "ash-crown")
 SEATS = (tk.Seat("dm", role="dm"), tk.Seat("rogue"), tk.Seat("bard"))
@@ -234,3 +239,30 @@ async def test_where_some_turns_have_no_time_it_stays_with_those_that_have_one(s
     assert recalled is not None
     assert "[DM] (Day 3): The falcon was seen on a wall.\n" in recalled.text
     assert "[DM]: The falcon was seen on a roof.\n" in recalled.text
+
+
+# -- cost ----------------------------------------------------------------------------------------------------------------
+
+
+async def test_what_is_looked_at_is_bounded_and_follows_the_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with tk.open(tmp_path / "long.db") as keeper:
+        story = await keeper.story(KEY, seats=SEATS)
+        await story.append_many([tk.Draft("dm", f"The gate is {'shut' if n % 30 == 0 else 'open'} at hour {n}.") for n in range(1500)])
+        await story.settle()
+    looked: list[int] = []
+    read = Hot.read
+
+    async def watched(self: Hot, **wanted: Any) -> Found:
+        looked.append(len(wanted.get("positions", ())))
+        return await read(self, **wanted)
+
+    monkeypatch.setattr(Hot, "read", watched)
+    spent = []
+    for budget in (500, 4000):
+        async with tk.open(tmp_path / "long.db") as keeper:  # opened anew, so that nothing is in memory
+            story = await keeper.story(KEY)
+            await story.context("rogue", budget=budget, recipe=tk.QUESTION_RECIPE)
+            looked.clear()
+            await story.context("rogue", budget=budget, query="Who says that the gate is shut?", recipe=tk.QUESTION_RECIPE)
+            spent.append(sum(looked))
+    assert 100 < spent[0] < spent[1] < 800
