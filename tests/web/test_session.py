@@ -24,6 +24,7 @@ async def test_a_session_of_ten_rounds(new_page: NewPage, own_server: Callable[.
     await shot(page, "first-turn", docs=True)
 
     await whisper(page, "Nell Tarn", SECRET)
+    await page.locator("article.whisper").evaluate("one => one.scrollIntoView({ block: 'center' })")
     await page.locator("article.whisper .hearers").hover()
     await shot(page, "whisper", docs=True)
     await rounds(page, 10)

@@ -115,7 +115,7 @@ export async function follow(path, params, hear, signal) {
     try {
       const answer = await fetch(address(path, params), { headers: headers(last ? { "Last-Event-ID": last } : {}), signal: line.signal });
       if (!answer.ok) throw await problem(answer);
-      hear("open", { again: last !== null });
+      hear("open", {});
       lost = 0;
       for await (const frame of frames(answer.body, alive)) {
         if (frame.id) last = frame.id;

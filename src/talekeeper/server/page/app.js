@@ -39,8 +39,8 @@ const app = {
   // -- going somewhere ------------------------------------------------------------------------------------------------------
 
   look(change) { Object.assign(app, change); note(); draw(); return change.tab || "who" in change || "budgets" in change ? panel() : Promise.resolve(); },
-  as(seat) { return seat === app.seat ? Promise.resolve() : settle({ seat, at: null }); },
-  onto(branch) { return settle({ branch, at: null }); },
+  as(seat) { if (seat !== app.seat) settle({ seat, at: null }); },
+  onto(branch) { settle({ branch, at: null }); },
   travel(at) {
     Object.assign(app, { at: at === app.points.at(-1)?.id ? null : at, lit: null });
     note();
@@ -61,10 +61,10 @@ const app = {
       return false;
     }
   },
-  step: (nudge) => app.do(async () => { taken(await post(`${app.path}/step`, nudge ? { nudge } : {}, app.where)); }),
-  auto: (on) => app.do(async () => { taken(await post(`${app.path}/auto`, { on }, app.where)); }),
-  act: (seat, text) => app.do(async () => { await post(`${app.path}/act`, { text }, { ...app.where, seat }); }, "play"),
-  finish: () => app.do(async () => { taken(await post(`${app.path}/finish`, {}, app.where)); }),
+  step: (nudge) => app.do(() => post(`${app.path}/step`, nudge ? { nudge } : {}, app.where), "play"),
+  auto: (on) => app.do(() => post(`${app.path}/auto`, { on }, app.where), "play"),
+  act: (seat, text) => app.do(() => post(`${app.path}/act`, { text }, { ...app.where, seat }), "play"),
+  finish: () => app.do(() => post(`${app.path}/finish`, {}, app.where), "play"),
   async undo() {
     const done = await app.do(() => (app.game ? post(`${app.path}/undo`, {}, app.where) : post(`${app.path}/rewind`, { to: app.points.at(-2)?.id ?? "0" }, app.where)), "turns", "play", "branches", "line");
     if (done) toast(app.game ? "The last round is taken back. It stays as a branch." : "The last turn is taken back. It stays as a branch.");
@@ -72,11 +72,11 @@ const app = {
   fork: () => app.do(async () => {
     const made = await post(`${app.path}/fork`, { at: app.at }, app.where);
     toast(`A new branch, ${made.name}: the story goes on from here, and the old one stays as it was.`);
-    await app.onto(made.name);
+    app.onto(made.name);
   }),
   people: (seat, human) => app.do(async () => {
     const humans = app.party.filter((one) => (one.id === seat ? human : one.human)).map((one) => one.id);
-    taken(await call("PUT", `${app.path}/people`, { params: app.where, body: { humans } }));
+    await call("PUT", `${app.path}/people`, { params: app.where, body: { humans } });
   }, "play"),
   pin: (id, wanted) => app.do(async () => { changed(await call(wanted ? "PUT" : "DELETE", `${app.path}/turns/${id}/pin`, { params: app.where })); }),
   forget: (id) => app.do(async () => { await call("DELETE", `${app.path}/turns/${id}`, { params: app.where }); gone(id); }, "line"),
@@ -206,7 +206,6 @@ const around = (id) => widen(async () => {
 
 // -- what happens -------------------------------------------------------------------------------------------------------------
 
-const taken = (play) => { if (!app.seat) { app.play = play; draw(); } };
 const gone = (id) => { app.turns = app.turns.filter((turn) => turn.id !== id); app.points = app.points.filter((one) => one.id !== id); draw(); panel(); };
 
 // A turn as it is now; `fresh`: one that may not be there yet.
@@ -242,19 +241,19 @@ const EVENTS = {
   auto: ({ on }) => { if (app.play) { app.play = { ...app.play, auto: on }; draw(); } },
   rested: () => load("play"),
   rewound: () => load("turns", "line", "play", "branches"),
-  reset: () => load(...Object.keys(PARTS)),
+  hello: () => load(...Object.keys(PARTS)), reset: () => load(...Object.keys(PARTS)),
   branches: () => load("branches"),
   seats: () => load("seats"),
   overridden: () => panel(), marked: () => panel(), memories: () => panel(),
   deleted: () => { toast("This story was removed.", "bad"); app.leave(); },
-  open: ({ again }) => { const was = lineState("open"); if (again || was === "lost") load(...Object.keys(PARTS)); },
-  lost: ({ times }) => { if (times > 1) lineState("lost"); },
+  open: () => lineState("open"),
+  lost: ({ times }) => { if (times > 1) lineState("lost"); if (!app.loaded) load(...Object.keys(PARTS)); },
   refused: (error) => wrong(error),
 };
 
 let line = null;
 
-// Sits down somewhere: at a story, on a branch, in a view. From there on the page hears what happens there.
+// Sits down somewhere: at a story, on a branch, in a view. First it listens, then it looks, so that nothing happens in between unheard.
 function settle(change) {
   line?.abort();
   line = new AbortController();
@@ -263,9 +262,7 @@ function settle(change) {
   note();
   frame();
   drawTabs(app);
-  const done = load(...Object.keys(PARTS));
   follow(`${app.path}/events`, { ...app.where, seat: app.seat }, (event, data) => EVENTS[event]?.(data), line.signal);
-  return done;
 }
 
 // -- what is shown ------------------------------------------------------------------------------------------------------------
@@ -340,7 +337,7 @@ async function start() {
     drawTop(app);
     if (!app.story) { document.title = "Talekeeper"; return await home(app, $("main")); }
     const seat = asked.get("seat") || (app.dm ? "" : await ownSeat());
-    return await settle({ branch: asked.get("branch") || "main", seat, at: asked.get("at"), tab: asked.get("tab") in TABS ? asked.get("tab") : "prompt" });
+    return settle({ branch: asked.get("branch") || "main", seat, at: asked.get("at"), tab: asked.get("tab") in TABS ? asked.get("tab") : "prompt" });
   } catch (error) { return unreached(error); }
 }
 

@@ -93,14 +93,14 @@ export const sign = (name) => svg("svg", { class: "sign", viewBox: "0 0 20 20", 
 let numbered = 0;
 
 // Asks in a dialog; answers with what was written (true where nothing is asked for), or null.
-export function ask({ title, words, verb, field, value = "", bad = false, stay = "Cancel" }) {
+export function ask({ title, words, quote, verb, field, value = "", bad = false, stay = "Cancel" }) {
   return new Promise((answer) => {
     const named = `dialog-${++numbered}`;
     const input = field ? h("input", { value, required: true, maxlength: 120, autocomplete: "off" }) : null;
     const close = (found) => { answer(found); box.close(); };
     const box = h("dialog", { class: "dialog", "aria-labelledby": named },
       h("form", { onsubmit: (event) => { event.preventDefault(); close(input ? input.value.trim() : true); } },
-        h("h2", { id: named }, title), words ? h("p", {}, words) : null, input ? h("label", { class: "stack" }, field, input) : null,
+        h("h2", { id: named }, title), words ? h("p", {}, words) : null, quote ? h("blockquote", {}, quote) : null, input ? h("label", { class: "stack" }, field, input) : null,
         h("div", { class: "buttons end" }, h("button", { type: "button", class: "button quiet", onclick: () => close(null) }, stay),
           h("button", { class: `button ${bad ? "bad" : "primary"}` }, verb))));
     box.addEventListener("close", () => { answer(null); box.remove(); });

@@ -1,6 +1,6 @@
 // Before a story: begin one from a scenario, go on with one, bring one in.
 import { get, post, upload } from "/page/api.js";
-import { ask, count, dot, empty, h, put, toast } from "/page/dom.js";
+import { ask, count, dot, empty, h, know, put, toast } from "/page/dom.js";
 
 const FIRST = 8; // stories that are shown, and looked into to say how far they are
 const SEVERAL = 50; // stories that come when more are asked for
@@ -36,7 +36,9 @@ function row(app, one, look) {
   const view = app.dm ? {} : { seat: app.me.seats[0] };
   if (look) Promise.all([get(`/stories/${one.id}/timeline`, { ...view, points: 2 }), get(`/stories/${one.id}/seats`, view)]).then(([line, seats]) => {
     told.textContent = [one.user === "local" ? "" : one.user, count(line.turns, "turn")].filter(Boolean).join(" · ");
-    put(faces, seats.filter((seat) => seat.role === "pc").slice(0, 5).map((seat) => dot(seat.id, seat.name, "small")));
+    const heroes = seats.filter((seat) => seat.role === "pc");
+    know(heroes.map((seat) => seat.id));
+    put(faces, heroes.slice(0, 5).map((seat) => dot(seat.id, seat.name, "small")));
   }).catch(() => {}); // it can be opened all the same
   return h("li", {}, h("button", { class: "row", "data-story": one.id, onclick: () => app.open(one.id) }, h("strong", {}, one.name), told, faces));
 }
@@ -68,10 +70,11 @@ function scenario(app, one, stories) {
   for (let number = 2; taken.has(name); number++) name = `${one.id}-${number}`;
   const title = h("input", { name: "name", value: name, required: true, maxlength: 80, autocomplete: "off" });
   const seed = h("input", { name: "seed", type: "number", min: 0, max: 99999, value: Math.floor(Math.random() * 1000), title: "The same seed and the same answers give the same game" });
+  know(one.heroes.map((hero) => hero.id));
   const heroes = one.heroes.map((hero, number) => {
     const plays = h("select", { name: hero.id, "aria-label": `Who plays ${hero.name}` }, h("option", { value: "human" }, "you"), h("option", { value: "ai" }, "AI"), h("option", { value: "" }, "not there"));
     plays.value = number === 0 ? "human" : number < 3 ? "ai" : "";
-    return { hero, plays };
+    return { hero, plays, face: dot(hero.id, hero.name) };
   });
   const begin = async (event) => {
     event.preventDefault();
@@ -91,6 +94,6 @@ function scenario(app, one, stories) {
   return h("details", { class: "scenario", name: "scenario", "data-scenario": one.id },
     h("summary", {}, h("h3", {}, one.title), h("p", { class: "tagline" }, one.tagline), h("p", { class: "muted small" }, one.mood)),
     h("form", { onsubmit: begin }, one.premise.map((part) => h("p", { class: "prose" }, part)), h("h4", { class: "label" }, "Who goes"),
-      h("ul", { class: "heroes" }, heroes.map(({ hero, plays }) => h("li", {}, dot(hero.id, hero.name), h("div", {}, h("strong", {}, hero.name), h("span", { class: "muted small" }, hero.calling)), plays))),
+      h("ul", { class: "heroes" }, heroes.map(({ hero, plays, face }) => h("li", {}, face, h("div", {}, h("strong", {}, hero.name), h("span", { class: "muted small" }, hero.calling)), plays))),
       h("div", { class: "fields" }, h("label", { class: "stack" }, "Name", title), h("label", { class: "stack seed" }, "Seed", seed), h("button", { class: "button primary large" }, "Begin"))));
 }

@@ -116,8 +116,8 @@ function tools(app, turn) {
 }
 
 export async function forget(app, turn) {
-  const words = `It is removed for good, with every memory made from it, on all branches. There is no undo. “${clip(turn.text, 160)}”`;
-  if (await ask({ title: "Forget this turn?", words, verb: "Forget", bad: true, stay: "Keep it" })) app.forget(turn.id);
+  const words = "It is removed for good, with every memory made from it, on all branches. There is no undo.";
+  if (await ask({ title: "Forget this turn?", words, quote: clip(turn.text, 160), verb: "Forget", bad: true, stay: "Keep it" })) app.forget(turn.id);
 }
 
 // -- what is being said -------------------------------------------------------------------------------------------------------

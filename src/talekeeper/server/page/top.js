@@ -37,15 +37,13 @@ const storyName = (app) => decodeURIComponent((app.story || "").split(".").pop()
 
 let was = "open";
 
-// How the line stands; answers how it stood before.
+// How the line stands.
 export function lineState(now) {
-  const before = was;
-  was = now;
-  if (now === "lost" && before !== "lost") {
+  if (now === "lost" && was !== "lost") {
     put($("banner"), h("div", { class: "banner" }, h("p", {}, h("strong", {}, "The server does not answer. "), "Nothing is lost: this page takes up the line again by itself, and what you write stays where it is."), h("button", { class: "button", onclick: tryNow }, "Try now")));
   }
   if (now === "open") arrange($("banner"));
-  return before;
+  was = now;
 }
 
 export function login(error, again) {
