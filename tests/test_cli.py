@@ -458,7 +458,7 @@ def test_what_cannot_be_done_is_said_in_one_line(args: list[str], message: str, 
     [
         (["sing"], "No such command 'sing'; see talekeeper --help"),
         (["context"], "Missing argument 'SEAT'; see talekeeper context --help"),
-        (["context", "rogue", "--budget", "much"], "Invalid value for '--budget'"),
+        (["context", "rogue", "--budget", "much"], "Invalid value for '--budget': 'much' is not a whole number"),
         (["context", "rogue", "--budget", "-1"], "Invalid value for '--budget'"),
         (["recall", "rogue", "x", "--limit", "0"], "Invalid value for '--limit'"),
         (["append", "dm", "x", "--mood", "sad"], "No such option"),

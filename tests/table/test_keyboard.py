@@ -6,6 +6,7 @@ import os
 import pty
 import select
 import signal
+import socket
 import subprocess
 import sys
 import termios
@@ -132,6 +133,20 @@ def test_ctrl_c_while_the_story_is_told_leaves_and_loses_nothing(play: Callable[
     assert "Until next time. The story is kept in" in screen.shown
     assert "Traceback" not in screen.shown
     assert play("--auto", "--rounds", "1").ends() == 0
+
+
+@pytest.mark.enable_socket
+def test_ctrl_c_while_a_model_thinks_leaves(play: Callable[..., Screen]) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # it takes the request, and never answers
+        address = f"http://127.0.0.1:{silent.getsockname()[1]}/v1"
+        screen = play("--scenario", "tidelamp", "--model", "openai:slow", "--base-url", address)
+        screen.until("the game master thinks")
+        silent.settimeout(PATIENCE)
+        with silent.accept()[0]:
+            screen.press("\x03")
+            assert screen.ends(within=20) == 130
+    assert "Until next time. The story is kept in" in screen.shown
+    assert "Traceback" not in screen.shown
 
 
 def test_arrow_keys_bring_the_last_line_back(play: Callable[..., Screen]) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
 from contextlib import asynccontextmanager
@@ -72,7 +73,8 @@ class App(click.Group):
             _fail("stopped", STOPPED)
         except click.UsageError as exc:
             command = exc.ctx.command_path if exc.ctx is not None else "talekeeper"
-            _fail(f"{exc.format_message().rstrip('.')}; see {command} --help", _MISUSED)
+            message = re.sub("a valid integer( range)?", "a whole number", exc.format_message().rstrip("."))
+            _fail(f"{message}; see {command} --help", _MISUSED)
         except click.ClickException as exc:
             _fail(exc.format_message(), _FAILED)
         except BrokenPipeError:

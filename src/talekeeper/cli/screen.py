@@ -185,3 +185,44 @@ class Status:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self.clear()
+
+
+class Prose:
+    """Writes text as it comes, wrapped at words; control characters are shown, never sent."""
+
+    def __init__(self, indent: str = "") -> None:
+        self._indent = indent
+        self._room = (columns() if sys.stdout.isatty() else 1 << 30) - width(indent)
+        self._at = 0
+        self._word = ""
+        self.begun = False
+
+    def write(self, text: str) -> None:
+        for character in safe(text):
+            if character.isspace():
+                self._put()
+                if character == "\n" and self.begun:
+                    self._break()
+            else:
+                self._word += character
+
+    def close(self) -> None:
+        self._put()
+        if self.begun:
+            click.echo("")
+
+    def _put(self) -> None:
+        if not self._word:
+            return
+        wide = width(self._word)
+        if self._at and self._at + 1 + wide > self._room:
+            self._break()
+        lead = " " if self._at else self._indent
+        click.echo(lead + self._word, nl=False)
+        sys.stdout.flush()
+        self._at += wide + (1 if self._at else 0)
+        self._word, self.begun = "", True
+
+    def _break(self) -> None:
+        click.echo("")
+        self._at = 0

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +15,7 @@ import click
 
 from talekeeper.cli.keyboard import Keyboard, Quit
 from talekeeper.cli.look import branch_lines, why_lines
-from talekeeper.cli.screen import Status, bold, colour, columns, dim, hang, one_line, rule, safe, width
+from talekeeper.cli.screen import Prose, Status, bold, colour, dim, hang, one_line, rule, safe
 from talekeeper.errors import InvalidInput, TalekeeperError
 
 if TYPE_CHECKING:
@@ -58,47 +57,6 @@ _MEANT = {"inventory": "look", "inv": "look", "i": "look", "exit": "quit", "q": 
 _NUMBER = re.compile(r"[+-]?[0-9]+")
 _DICE = re.compile(r"\d")
 """What was thrown for is worth a line; of the rest the narrator tells."""
-
-
-class Prose:
-    """Writes text as it comes, wrapped at words; control characters are shown, never sent."""
-
-    def __init__(self, indent: str = "") -> None:
-        self._indent = indent
-        self._room = (columns() if sys.stdout.isatty() else 1 << 30) - width(indent)
-        self._at = 0
-        self._word = ""
-        self.begun = False
-
-    def write(self, text: str) -> None:
-        for character in safe(text):
-            if character.isspace():
-                self._put()
-                if character == "\n" and self.begun:
-                    self._break()
-            else:
-                self._word += character
-
-    def close(self) -> None:
-        self._put()
-        if self.begun:
-            click.echo("")
-
-    def _put(self) -> None:
-        if not self._word:
-            return
-        wide = width(self._word)
-        if self._at and self._at + 1 + wide > self._room:
-            self._break()
-        lead = " " if self._at else self._indent
-        click.echo(lead + self._word, nl=False)
-        sys.stdout.flush()
-        self._at += wide + (1 if self._at else 0)
-        self._word, self.begun = "", True
-
-    def _break(self) -> None:
-        click.echo("")
-        self._at = 0
 
 
 def greet(table: Table, number: int) -> None:
