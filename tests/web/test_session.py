@@ -55,6 +55,7 @@ async def test_a_session_of_ten_rounds(new_page: NewPage, own_server: Callable[.
     numbers = [int(words.split()[1]) for words in await page.locator(f"{TOLD} .foot > .muted").all_text_contents()]
     await scrub(page, numbers[len(numbers) // 2])
     await expect(page.locator(TOLD)).to_have_count(len(numbers) // 2 + 1)
+    await expect(page.locator("[data-key=keep-limit]")).to_have_count(0)  # the panel is there too: the past is not to be changed
     await shot(page, "past", docs=True)
     await page.locator("#fork").click()
     await expect(page.locator(".branch[aria-pressed=true]")).to_have_text("fork-1")
