@@ -50,6 +50,13 @@ def test_several_things_at_once_are_done_one_after_the_other_where_each_leads() 
     assert beats("I light a torch and leave.", one)[0][0] == "go", "what comes to nothing is passed over"
 
 
+def test_a_question_that_touches_a_topic_is_answered() -> None:
+    snow = load("quiet_snow")
+    one = Game(snow, ("maren", "quillon"), 5, "maren")
+    found = beats("go to the church and ask Agnes about the sleepers", one, "maren")
+    assert [what for what, _ in found] == ["go", "topic"]
+
+
 def test_someone_may_speak_of_their_character_by_name() -> None:
     one = game()
     assert [what for what, _ in beats("Nell walks to the fish market and greets Dorrit.", one)] == ["go", "talk"]

@@ -335,6 +335,8 @@ class Listener:
                     )
                     if size:
                         found.append((-size, rank, npc, topic))
+                    elif verb == "ask" and asked and _touches(rest, topic):
+                        found.append((0, rank, npc, topic))
         best = min(found, key=lambda one: one[:2], default=None)
         return (best[2], best[3]) if best is not None else None
 
@@ -380,6 +382,12 @@ def _verb_at(plain: Sequence[str]) -> str:
     """The verb with which the words begin, the longest phrase first."""
     phrases = _BY_FIRST_WORD.get(plain[0], ()) if plain else ()
     return next((verb for phrase, verb in phrases if tuple(plain[: len(phrase)]) == phrase), "")
+
+
+def _touches(tokens: Sequence[str], topic: Topic) -> bool:
+    """Whether a telling word of the topic is there, if not all of them."""
+    words = {word for text in (topic_name(topic), *topic.words) for word in content(text) if len(word) >= 5}
+    return any(alike(token, word) for token in tokens for word in words)
 
 
 def find_verb(tokens: Sequence[str]) -> str:
