@@ -240,6 +240,8 @@ async def test_the_limit_is_near_from_a_share_of_it_on(keeper: tk.Keeper, turns:
 async def test_the_default_threshold_is_four_fifths_and_a_threshold_of_nothing_is_always_reached(keeper: tk.Keeper) -> None:
     story, manager = await tell(keeper, [tk.Seat("dm", role="dm"), tk.Seat("rogue", token_limit=100)])
     assert await manager.is_near_limit("rogue", 0)
+    with pytest.raises(tk.WrongType, match="threshold must be a number"):
+        await manager.is_near_limit("rogue", "most")  # type: ignore[arg-type]
     assert not await manager.is_near_limit("rogue")
     while await manager.get_buffer_token_count("rogue") < 80:
         assert not await manager.is_near_limit("rogue")

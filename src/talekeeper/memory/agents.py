@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar, overload
 
 from talekeeper import rim
-from talekeeper.errors import BudgetTooSmall, InvalidInput
+from talekeeper.errors import BudgetTooSmall, InvalidInput, WrongType
 from talekeeper.memory.facts import CharacterFacts, Fact, character_facts, fit_facts, format_character_facts
 from talekeeper.model import LeftOut, Recap, Seat, Turn
 from talekeeper.recipe import DEFAULT_RECIPE, PINNED_PART
@@ -178,6 +178,9 @@ class MemoryManager:
 
     async def is_near_limit(self, agent_name: str, threshold: float = NEAR) -> bool:
         """Whether the agent's buffer fills that share of its limit. Looks no further than it has to."""
+        share: object = threshold
+        if isinstance(share, bool) or not isinstance(share, int | float):
+            raise WrongType(f"threshold must be a number such as {NEAR}, not {type(share).__name__}")
         seat = self._seat(agent_name)
         if seat is None:
             return False
