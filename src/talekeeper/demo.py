@@ -24,7 +24,7 @@ SEATS = (
     tk.Seat("rogue", name="Wren", token_limit=1000),
     tk.Seat("bard", name="Corin", token_limit=1000),
 )
-BUDGET = 280
+BUDGET = 320
 SECRET = "Who lit the false light?"
 
 Kind: TypeAlias = Literal["said", "whisper", "thought", "event", "note"]
