@@ -10,6 +10,7 @@ import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from importlib import resources
 
 from talekeeper.summarize.words import language
@@ -101,6 +102,7 @@ def content(text: str) -> list[str]:
     return [word for word in words_of(text) if word not in _SMALL]
 
 
+@lru_cache(maxsize=1 << 14)
 def alike(one: str, other: str) -> bool:
     """Whether two words are the same, but for a plural, a possessive or a slip of the fingers."""
     if one == other:
@@ -128,11 +130,17 @@ def _distance(one: str, other: str, most: int) -> int:
     return row[-1]
 
 
+@lru_cache(maxsize=1 << 12)
+def _wanted(name: str) -> tuple[str, ...]:
+    """The words by which a name is known."""
+    return tuple([word for word in words_of(name) if word not in ("the", "a", "an")] or words_of(name))
+
+
 def mention(tokens: Sequence[str], names: Iterable[str]) -> int:
     """How many words of the longest of the names are there in a row; 0 if none is whole."""
     best = 0
     for name in names:
-        wanted = [word for word in words_of(name) if word not in ("the", "a", "an")] or words_of(name)
+        wanted = _wanted(name)
         size = len(wanted)
         if size > best and any(all(map(alike, tokens[start : start + size], wanted)) for start in range(len(tokens) - size + 1)):
             best = size
