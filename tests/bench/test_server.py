@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from tests.server.test_live import Server
+from tests.server.conftest import Server
 
 from talekeeper.bench.players import Player
 from talekeeper.bench.server import Report, Times

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -127,3 +133,61 @@ def tokens_file(tmp_path: Path) -> Path:
     path.write_text("\n\n".join([*rows, "[limits]\nrate = 10000.0\nburst = 10000"]) + "\n")
     path.chmod(0o600)
     return path
+
+
+class Server:
+    """`talekeeper serve`, to be started, killed and started again."""
+
+    def __init__(self, folder: Path, tokens: Path | None) -> None:
+        self.folder, self.tokens = folder, tokens
+        self.process: subprocess.Popen[str] | None = None
+        self.url = ""
+        self.port = 0
+
+    def start(self, *args: str) -> Server:
+        tokens = ["--tokens", str(self.tokens)] if self.tokens else []
+        command = [
+            sys.executable,
+            "-m",
+            "talekeeper",
+            "serve",
+            "--port",
+            str(self.port),
+            "--file",
+            str(self.folder / "s.db"),
+            *tokens,
+            *args,
+        ]
+        env = {name: value for name, value in os.environ.items() if not name.startswith("TALEKEEPER_")}
+        self.process = subprocess.Popen([*command, "--json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env)
+        assert self.process.stdout is not None
+        said = ""
+        while not said.rstrip().endswith("}"):
+            line = self.process.stdout.readline()
+            assert line, self.process.communicate()[1]
+            said += line
+        self.url = json.loads(said)["url"]
+        self.port = int(self.url.rpartition(":")[2])
+        return self
+
+    def stop(self, sig: int = signal.SIGTERM) -> tuple[int, float]:
+        """Its exit code, and how long it took to go."""
+        assert self.process is not None
+        began = time.monotonic()
+        self.process.send_signal(sig)
+        self.process.communicate(timeout=30)
+        return self.process.returncode, time.monotonic() - began
+
+    @asynccontextmanager
+    async def client(self, name: str | None) -> AsyncIterator[Client]:
+        async with httpx.AsyncClient(base_url=f"{self.url}/api/v1", timeout=20) as http:
+            yield Client(http, TOKENS[name] if name else None)
+
+
+@pytest.fixture
+def server(tmp_path: Path, tokens_file: Path) -> Iterator[Server]:
+    made = Server(tmp_path, tokens_file).start()
+    yield made
+    if made.process is not None and made.process.poll() is None:
+        made.process.kill()
+        made.process.communicate()

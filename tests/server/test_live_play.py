@@ -18,22 +18,13 @@ from urllib.parse import parse_qs, urlsplit
 import httpx
 import pytest
 from click.testing import CliRunner
-from tests.server.conftest import Client
-from tests.server.test_live import Server, line, some
+from tests.server.conftest import Client, Server
+from tests.server.test_live import line, some
 from tests.server.test_play import GAME, LAMP, rested
 
 from talekeeper.cli import main
 
 pytestmark = [pytest.mark.enable_socket, pytest.mark.allow_hosts(["127.0.0.1", "::1"])]
-
-
-@pytest.fixture
-def server(tmp_path: Path, tokens_file: Path) -> Iterator[Server]:
-    made = Server(tmp_path, tokens_file).start()
-    yield made
-    if made.process is not None and made.process.poll() is None:
-        made.process.kill()
-        made.process.communicate()
 
 
 def told(play: Any) -> list[tuple[str, str, str]]:

@@ -12,8 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.server.conftest import TOKENS
-from tests.server.test_live import Server
+from tests.server.conftest import TOKENS, Server
 from tests.test_story import deed
 
 import talekeeper as tk

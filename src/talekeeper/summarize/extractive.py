@@ -321,17 +321,7 @@ def _take(drafts: list[Draft], limit: int, fade: float) -> list[int]:
     lost = _lost(fade)
     lengths = [_BASE + len(draft.text) * (1.3 if is_cjk(draft.lang) else 0.25) for draft in drafts]
     fresh = [len(draft.keys) for draft in drafts]  # how many names of each have not been told yet
-    holders: dict[str, list[int]] = {}
-    for at, draft in enumerate(drafts):
-        for name in draft.keys:
-            if name in holders:
-                holders[name].append(at)
-            else:
-                holders[name] = [at]
-
-    def faded(at: int, before: int) -> float:
-        """What a draft is still worth after so many of its stretch: what matters most fades little."""
-        return worths[at] - min(worths[at] * lost[min(before, _MOST_TOLD)], 2.0 * before)
+    holders = _holders(drafts)
 
     def value(at: int) -> float:  # asked some hundred times for a large fold: no calls, no look-ups by name
         worth, before, new = worths[at], told[stretches[at]], fresh[at]
@@ -379,10 +369,27 @@ def _take(drafts: list[Draft], limit: int, fade: float) -> list[int]:
     best = heapq.nsmallest(6, [at for at in spare if drafts[at].worth >= _ENOUGH], key=lambda at: (-drafts[at].worth, at))
     better = {key: at for at in reversed(best) if (key := _key(drafts[at])) not in said}
     if costs and better:
-        over = {at: faded(at, told[stretches[at]] - 1) - _FILLER for at in costs}
-        over |= {at: faded(at, told[stretches[at]]) - _FILLER for at in better.values()}
+        over = {at: _faded(worths[at], told[stretches[at]] - 1, lost) - _FILLER for at in costs}
+        over |= {at: _faded(worths[at], told[stretches[at]], lost) - _FILLER for at in better.values()}
         _exchange(over, costs, {at: _cost(drafts[at].text) for at in sorted(better.values(), key=best.index)}, room)
     return list(costs)
+
+
+def _faded(worth: float, before: int, lost: Sequence[float]) -> float:
+    """What a sentence is still worth after so many of its stretch: what matters most fades little."""
+    return worth - min(worth * lost[min(before, _MOST_TOLD)], 2.0 * before)
+
+
+def _holders(drafts: Sequence[Draft]) -> dict[str, list[int]]:
+    """For each name the drafts that have it."""
+    holders: dict[str, list[int]] = {}
+    for at, draft in enumerate(drafts):
+        for name in draft.keys:
+            if name in holders:
+                holders[name].append(at)
+            else:
+                holders[name] = [at]
+    return holders
 
 
 _cost = lru_cache(maxsize=1 << 12)(estimate_tokens)
