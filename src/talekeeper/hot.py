@@ -11,7 +11,6 @@ commit. Until then they exist in memory only; after a crash they are derived aga
 from __future__ import annotations
 
 import asyncio
-import re
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -20,8 +19,9 @@ from typing import Any, NamedTuple, TypeVar
 from talekeeper import recall
 from talekeeper.context import Plan
 from talekeeper.errors import Conflict, StoreCorrupt, UnknownBranch, UnknownStory
-from talekeeper.folds import HASH, PLACE, Missing, Node, Path, Ref, extract
+from talekeeper.folds import Missing, Node, Path, Ref, extract
 from talekeeper.model import AUTHOR_KINDS, Health, MemoryKey, Seat, Turn
+from talekeeper.names import Names
 from talekeeper.paragraphs import Digests, Line, Sources
 from talekeeper.ports import (
     Branch,
@@ -44,58 +44,6 @@ LINES_IN_MEMORY = 4096
 OPEN_ENDED = 1 << 60
 
 T = TypeVar("T")
-
-
-# -- names for turns -----------------------------------------------------------------------------------------------------
-
-
-_GENERATED = re.compile(r"t-[0-9a-f]{16}")
-_PLACED_KEY = re.compile(f"[0-9a-f]{{{PLACE + HASH}}}")
-
-
-def looks_generated(name: str) -> bool:
-    """Whether a turn id has the form that is kept for generated ones."""
-    return _GENERATED.fullmatch(name) is not None
-
-
-_WORD = (1 << 64) - 1
-
-
-class Names:
-    """Opaque names for entries: a keyed permutation of positions. A name can be found again without an index, and tells nothing of how
-    many entries there are beside it (I3)."""
-
-    __slots__ = ("_end", "_first", "_second", "_start", "_undo_first", "_undo_second")
-
-    def __init__(self, secret: int) -> None:
-        self._start, self._end = secret & _WORD, secret >> 64 & _WORD
-        self._first, self._second = (secret * 2 + 1) & _WORD, ((secret >> 64) * 2 + 1) & _WORD
-        self._undo_first, self._undo_second = pow(self._first, -1, 1 << 64), pow(self._second, -1, 1 << 64)
-
-    def name(self, branch: int, seq: int) -> str:
-        """The name of the entry at a position."""
-        value = ((branch << 32 | seq) ^ self._start) * self._first & _WORD
-        value = (value ^ value >> 32) * self._second & _WORD
-        return f"t-{(value ^ value >> 32) ^ self._end:016x}"
-
-    def position(self, name: str) -> Position | None:
-        """The position behind a name; None where it is none of ours."""
-        if not looks_generated(name):
-            return None
-        value = int(name[2:], 16) ^ self._end
-        value = (value ^ value >> 32) * self._undo_second & _WORD
-        value = ((value ^ value >> 32) * self._undo_first & _WORD) ^ self._start
-        return Position(value >> 32, value & 0xFFFFFFFF)
-
-    def fold(self, key: str) -> str:
-        """The name of the fold of that key, and the key of the fold of that name: the place in it is masked, because it would tell how
-        much was told beside what a seat heard (I3). What has no place, or is no key, stays as it is."""
-        if _PLACED_KEY.fullmatch(key) is None:
-            return key
-        place, rest = key[:PLACE], key[PLACE:]
-        value = (int(rest[:16], 16) ^ self._start) * self._first & _WORD
-        value = (value ^ value >> 32) * self._second & _WORD
-        return f"{int(place, 16) ^ value >> 32:08x}{rest}"
 
 
 # -- configuration -------------------------------------------------------------------------------------------------------

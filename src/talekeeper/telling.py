@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from talekeeper import rim
 from talekeeper.errors import Conflict, DuplicateId, InvalidInput, WrongType
-from talekeeper.hot import Hot, Manner, looks_generated
+from talekeeper.hot import Hot, Manner
 from talekeeper.model import AUTHOR_KINDS, Mark, Turn
+from talekeeper.names import looks_generated
 from talekeeper.ports import Commit, Entry, Position
 from talekeeper.rendering import render
 
