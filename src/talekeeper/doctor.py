@@ -26,11 +26,12 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from talekeeper import recall as ranking
 from talekeeper import rim
 from talekeeper.errors import BudgetTooSmall, UnknownStory
-from talekeeper.hot import Hot, Shared, path_to, seats_of
+from talekeeper.hot import Hot
 from talekeeper.model import AUTHOR_KINDS, HEARD_KINDS, Context, Item, MemoryKey, Turn
 from talekeeper.names import Names
 from talekeeper.ports import Branch, Commit, Entry, FoldRecord, Position, Read, Snapshot, Span, Store, StoryRecord
 from talekeeper.replay import Replay, snapshots_of
+from talekeeper.shared import Shared, path_to, seats_of
 from talekeeper.state import State
 
 if TYPE_CHECKING:

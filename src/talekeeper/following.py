@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 from talekeeper import rim
 from talekeeper.folds import Path
-from talekeeper.hot import path_to
 from talekeeper.model import AUTHOR_KINDS, HEARD_KINDS, Turn
 from talekeeper.ports import Position
+from talekeeper.shared import path_to
 from talekeeper.story import Story
 
 EVERYTHING = HEARD_KINDS | AUTHOR_KINDS

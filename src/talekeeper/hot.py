@@ -11,17 +11,15 @@ commit. Until then they exist in memory only; after a crash they are derived aga
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar
 
 from talekeeper import recall
 from talekeeper.context import Plan
-from talekeeper.errors import Conflict, StoreCorrupt, UnknownBranch, UnknownStory
+from talekeeper.errors import Conflict, StoreCorrupt
 from talekeeper.folds import Missing, Node, Path, Ref, extract
-from talekeeper.model import AUTHOR_KINDS, Health, MemoryKey, Seat, Turn
-from talekeeper.names import Names
+from talekeeper.model import AUTHOR_KINDS, Health, Seat, Turn
 from talekeeper.paragraphs import Digests, Line, Sources
 from talekeeper.ports import (
     Branch,
@@ -32,75 +30,15 @@ from talekeeper.ports import (
     Read,
     Snapshot,
     Span,
-    Store,
-    StoryRecord,
     TextRecord,
-    TokenCounter,
 )  # fmt: skip
+from talekeeper.recent import LEAST, Recent
+from talekeeper.shared import Shared, path_to, seats_of
 from talekeeper.state import SCENE_KINDS, Shelf, State
 
 CHECKPOINT_EVERY = 256
-LINES_IN_MEMORY = 4096
-OPEN_ENDED = 1 << 60
 
 T = TypeVar("T")
-
-
-# -- configuration -------------------------------------------------------------------------------------------------------
-
-
-def seat_to_json(seat: Seat) -> dict[str, Any]:
-    return {
-        "id": seat.id, "role": seat.role, "name": seat.name, "aliases": list(seat.aliases), "token_limit": seat.token_limit,
-        "fold_at": seat.fold_at, "keep": seat.keep,
-    }  # fmt: skip
-
-
-def seats_of(config: Mapping[str, Any]) -> list[Seat]:
-    return [Seat(**{**row, "aliases": tuple(row["aliases"])}) for row in config["seats"]]
-
-
-def path_to(branches: Mapping[int, Branch], branch: int, head: int) -> Path:
-    """The way from the story's first entry to the head of a branch."""
-    segments: list[tuple[int, int, int]] = []
-    limit = OPEN_ENDED
-    current: int | None = branch
-    while current is not None:
-        here = branches[current]
-        if limit > here.at or not segments:
-            segments.append((here.id, here.at + 1, limit))
-        limit = min(limit, here.at)
-        current = here.parent
-    return Path(segments, head)
-
-
-@dataclass
-class Shared:
-    """What all branches of a story in this process have in common."""
-
-    key: MemoryKey
-    store: Store
-    counter: TokenCounter
-    record: StoryRecord
-    texts_version: int = 0
-    generation: int = 0
-
-    def __post_init__(self) -> None:
-        self.names = Names(self.record.config["secret"])
-
-    async def reload(self) -> None:
-        record = await self.store.load(self.key)
-        if record is None:
-            raise UnknownStory(f"the story {self.key.composite()!r} was deleted")
-        self.record = record
-        self.texts_version += 1
-
-    def branch(self, name: str) -> Branch:
-        for branch in self.record.branches.values():
-            if branch.name == name:
-                return branch
-        known = ", ".join(sorted(branch.name for branch in self.record.branches.values()))
-        raise UnknownBranch(f"no branch {name!r} in this story; there are: {known}")
 
 
 class Manner(NamedTuple):
@@ -127,8 +65,10 @@ class Hot:
         self._digests: Digests = {}
         self.tail: list[tuple[Entry, Turn]] = []
         self._tail_terms: list[dict[str, None]] = []
-        self._lines: OrderedDict[tuple[int, int], Line] = OrderedDict()
-        self._marks: dict[tuple[int, int], Entry] = {}
+        self._lines: Recent[tuple[int, int], Line] = Recent()
+        self._marks: Recent[tuple[int, int], Entry] = Recent()
+        self._marks_at_once = 0
+        self._at_work = 0
         self.gathered: dict[tuple[str, str], tuple[tuple[str, ...], Any]] = {}  # per seat and gathering, what its roots add up to
         self._known: dict[Any, Any] = {}  # what was read off the story as it stands: gone with the next entry
         self._texts_version = -1
@@ -149,6 +89,7 @@ class Hot:
             backlog, self._backlog = self._backlog, []
             for entry, turn in backlog:
                 self._take(entry, turn)
+            self._trim()
 
     async def once(self, what: Hashable, make: Callable[[], Awaitable[T]]) -> T:
         """What `make` reads off the story as it stands, read once until that changes."""
@@ -295,19 +236,17 @@ class Hot:
             self.manners.clear()
         self.tail.append((entry, turn))
         if entry.kind == "mark":
-            self._keep_mark(entry)
+            self._marks.put(entry.position, entry)
         elif entry.kind in AUTHOR_KINDS:
             assert entry.extra is not None
             self.plans.clear()
             if entry.kind == "edit":
-                self._lines.pop(tuple(entry.extra["at"]), None)
+                self._lines.drop(tuple(entry.extra["at"]))
         else:
             self._show(entry, turn)
 
     def _show(self, entry: Entry, turn: Turn) -> None:
         line = self._line(entry, turn)
-        if len(self._lines) > 2 * LINES_IN_MEMORY:
-            self._trim()
         hearers = self.state.hearers(entry.channel)
         for key, plan in list(self.plans.items()):
             if key[0] in hearers:
@@ -341,32 +280,34 @@ class Hot:
         counter = self.shared.counter
         fresh = entry.counter == counter.id and turn.revision == 0 and bool(entry.text)
         line = Line(turn, entry.tokens, counter.count, entry.tokens if fresh else None)
-        self._lines[entry.branch, entry.seq] = line
+        self._lines.put((entry.branch, entry.seq), line)
         return line
 
     def _trim(self) -> None:
-        self._state.shelf.trim()
-        while len(self._lines) > LINES_IN_MEMORY:
-            self._lines.popitem(last=False)
+        """Lets go of what is in the store anyway, but for what contexts are made of; never what someone is at work with."""
+        room = self.shared.allowance.lines
+        if self._at_work:
+            return
+        if len(self._lines) > room:
+            self._lines.trim(max(room, 2 * max((len(plan.items) for plan in self.plans.values()), default=0)))
+        self._marks.trim(max(room, 2 * self._marks_at_once))
+        self._state.shelf.trim(max(LEAST, room // 2))
+        while len(self._digests) > max(8, room // 32):
+            del self._digests[next(iter(self._digests))]
+
+    def lines_at(self, places: Sequence[tuple[int, int]]) -> list[Line]:
+        """The lines of the turns at these places, as of now. Raises `Missing`."""
+        lines = [self._lines.get(place) for place in places]
+        if None in lines:
+            raise Missing(positions=[Position(*place) for place, line in zip(places, lines, strict=True) if line is None])
+        return lines  # type: ignore[return-value]
 
     def lines_of(self, refs: Sequence[Ref]) -> list[Line]:
         """The lines of these turns, as of now. Raises `Missing`."""
-        lines = [self._lines.get((ref.branch, ref.seq)) for ref in refs]
-        absent = [ref.position for ref, line in zip(refs, lines, strict=True) if line is None]
-        if absent:
-            raise Missing(positions=absent)
-        return [line for line in lines if line is not None]
+        return self.lines_at([(ref.branch, ref.seq) for ref in refs])
 
     def line_or_none(self, at: Position) -> Line | None:
         return self._lines.get((at.branch, at.seq))
-
-    def line_at(self, at: Position) -> Line:
-        return self._lines[at.branch, at.seq]
-
-    def _keep_mark(self, entry: Entry) -> None:
-        if len(self._marks) >= LINES_IN_MEMORY:
-            self._marks.clear()
-        self._marks[entry.branch, entry.seq] = entry
 
     def is_mark(self, place: Position) -> bool:
         """Whether a mark is known to stand there: nothing that anyone said."""
@@ -374,12 +315,13 @@ class Hot:
 
     async def marks_at(self, places: Sequence[Position]) -> list[Entry]:
         """The marks at these places, in their order."""
-        known = {place: self._marks[place] for place in places if place in self._marks}
+        self._marks_at_once = max(self._marks_at_once, len(places))
+        known = {place: mark for place in places if (mark := self._marks.get(place)) is not None}
         absent = [place for place in places if place not in known]
         if absent:
             for entry in (await self.read(positions=absent)).entries:
                 known[entry.position] = entry
-                self._keep_mark(entry)
+                self._marks.put(entry.position, entry)
         return [known[place] for place in places if place in known]
 
     def channel_number(self, hearers: tuple[str, ...]) -> int | None:
@@ -395,13 +337,19 @@ class Hot:
         return Sources(self.state, self.path, self.lines_of, self.shared.counter.count, self.shared.names.fold, self._digests)
 
     async def supply(self, work: Callable[[], T]) -> T:
-        """What the work returns, after loading what it misses."""
+        """What the work returns, after loading what it misses, which stays until the work is done."""
+        self._at_work += 1
+        try:
+            return await self._supplied(work)
+        finally:
+            self._at_work -= 1
+            self._trim()
+
+    async def _supplied(self, work: Callable[[], T]) -> T:
         last: tuple[Any, ...] = ()
         while True:
             try:
-                result = work()
-                self._trim()
-                return result
+                return work()
             except Missing as missing:
                 if last == (missing.folds, missing.positions):
                     raise StoreCorrupt(f"the store lacks what its own records name: {last}; run `talekeeper doctor`") from missing

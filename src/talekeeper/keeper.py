@@ -14,9 +14,11 @@ from typing import Any
 from talekeeper import rim
 from talekeeper.errors import Conflict, InvalidInput, TalekeeperError, UnknownStory, WrongType
 from talekeeper.folding import Folder, RetryPolicy
-from talekeeper.hot import Hot, Shared, seat_to_json, seats_of
+from talekeeper.hot import Hot
 from talekeeper.model import MemoryKey, Seat
 from talekeeper.ports import ChatModel, Clock, Commit, Store, TokenCounter, wall_clock
+from talekeeper.recent import Allowance
+from talekeeper.shared import Shared, seat_to_json, seats_of
 from talekeeper.stores import open_store
 from talekeeper.story import Story
 from talekeeper.summarize.janitor import Janitor
@@ -45,6 +47,7 @@ class Keeper:
         self._slots = asyncio.Semaphore(models_at_once)
         self._store: Store | None = None
         self._stories: OrderedDict[MemoryKey, tuple[Shared, dict[str, tuple[Hot, Folder]]]] = OrderedDict()
+        self._allowance = Allowance()
         self._tasks: set[asyncio.Task[None]] = set()
         self._busy: set[int] = set()
 
@@ -118,8 +121,9 @@ class Keeper:
             record = await self.store.create(key, config)
         while len(self._stories) >= STORIES_IN_MEMORY:
             await self._put_away(next(iter(self._stories)))
-        entry: tuple[Shared, dict[str, tuple[Hot, Folder]]] = (Shared(key, self.store, self.counter, record), {})
+        entry: tuple[Shared, dict[str, tuple[Hot, Folder]]] = (Shared(key, self.store, self.counter, record, allowance=self._allowance), {})
         self._stories[key] = entry
+        self._allowance.stories = len(self._stories)
         return entry
 
     async def _put_away(self, key: MemoryKey) -> None:

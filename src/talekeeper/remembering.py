@@ -178,10 +178,7 @@ class Remembering:
         mine = [at for at, channel in state.pins.values() if view in state.hearers(channel)]
         if not mine:
             return []
-        absent = [at for at in mine if hot.line_or_none(at) is None]
-        if absent:
-            await hot.fetch_turns(absent)
-        lines = [hot.line_at(at) for at in mine]
+        lines = await hot.supply(lambda: hot.lines_at(mine))
         return sorted((line for line in lines if line.item.text), key=lambda line: line.seq)
 
     async def recall(self, seat: str, query: str, *, limit: int = 5) -> list[Recollection]:

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from talekeeper.errors import StoreReadOnly
 from talekeeper.folds import Node
-from talekeeper.hot import Hot, Shared, path_to
+from talekeeper.hot import Hot
 from talekeeper.model import MemoryKey
 from talekeeper.ports import Branch, Commit, FoldRecord, Found, Head, Posting, Read, Snapshot, Span, Store, StoryRecord
 from talekeeper.remembering import Remembering
+from talekeeper.shared import Shared, path_to
 
 if TYPE_CHECKING:
     from talekeeper.keeper import Keeper
@@ -74,7 +75,7 @@ async def look_back(hot: Hot, to: int) -> Past:
     record = hot.shared.record
     at = hot.path.position(to)
     branch = record.branches[at.branch if at is not None else hot.path.segments[-1][0]]
-    then = Hot(Shared(record.key, _Bounds(hot.shared.store, to), hot.shared.counter, record), branch.name)
+    then = Hot(Shared(record.key, _Bounds(hot.shared.store, to), hot.shared.counter, record, allowance=hot.shared.allowance), branch.name)
     await then.refresh()
     return Past(then)
 

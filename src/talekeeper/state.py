@@ -10,7 +10,6 @@ Counters are per view: what a seat did not hear moves nothing of its own (I3).
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import accumulate
@@ -34,6 +33,7 @@ from talekeeper.folds import (
 )
 from talekeeper.model import Seat, Turn
 from talekeeper.ports import Entry, Position
+from talekeeper.recent import Recent
 
 COMMON = "*"
 """The view of what every player character heard: what a newcomer may be told."""
@@ -94,20 +94,14 @@ class Chunk:
 
 
 class Shelf:
-    """Folds and lines in memory: the newest used ones, plus whatever is not stored yet. Raises `Missing` for what is not there."""
+    """Folds in memory: those used last, plus whatever is not stored yet. Raises `Missing` for what is not there."""
 
-    def __init__(self, room: int = 2048) -> None:
+    def __init__(self) -> None:
         self.unsaved: dict[str, Node] = {}
-        self._nodes: OrderedDict[str, Node] = OrderedDict()
-        self._room = room
+        self._nodes: Recent[str, Node] = Recent()
 
     def get(self, key: str) -> Node | None:
-        node = self.unsaved.get(key)
-        if node is None:
-            node = self._nodes.get(key)
-            if node is not None:
-                self._nodes.move_to_end(key)
-        return node
+        return self.unsaved.get(key) or self._nodes.get(key)
 
     def node(self, key: str) -> Node:
         node = self.get(key)
@@ -125,15 +119,13 @@ class Shelf:
     def put(self, node: Node) -> Node:
         """The node of that key that is in memory already, else this one."""
         here = self.get(node.key)
-        if here is not None:
-            return here
-        self._nodes[node.key] = node
-        return node
+        if here is None:
+            self._nodes.put(node.key, node)
+        return here or node
 
-    def trim(self) -> None:
-        """Lets go of what was not used for long. Never in the middle of work that needs more than there is room for."""
-        while len(self._nodes) > self._room:
-            self._nodes.popitem(last=False)
+    def trim(self, room: int) -> None:
+        """Lets go of folds that were not used for long and are stored."""
+        self._nodes.trim(room)
 
     def saved(self, nodes: Iterable[Node]) -> None:
         """These are stored now: they may leave memory when the room is needed."""

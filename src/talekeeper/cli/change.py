@@ -178,8 +178,8 @@ async def fold(desk: Desk) -> None:
 
 async def _stored(keeper: Keeper, story: Story) -> dict[str, int]:
     """How far the stored folds reach on this branch."""
-    from talekeeper.hot import path_to
     from talekeeper.ports import Read, Span
+    from talekeeper.shared import path_to
 
     record = await keeper.store.load(story.key)
     assert record is not None

@@ -29,10 +29,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from talekeeper import rim
 from talekeeper.errors import Conflict, InvalidInput, StoreCorrupt, TalekeeperError, UnknownStory
 from talekeeper.folds import Node, unpack_sentences
-from talekeeper.hot import Hot, Shared, seats_of
+from talekeeper.hot import Hot
 from talekeeper.model import AUTHOR_KINDS, HEARD_KINDS, MemoryKey
 from talekeeper.ports import Branch, Commit, Entry, FoldRecord, Read, Span, Spending, StoryRecord, TextRecord
 from talekeeper.replay import Replay, snapshot_before, snapshots_of
+from talekeeper.shared import Shared, seats_of
 
 if TYPE_CHECKING:
     from talekeeper.keeper import Keeper

@@ -1,0 +1,71 @@
+"""What all branches of a story in this process have in common: its record, its names, and how much it may keep in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from talekeeper.errors import UnknownBranch, UnknownStory
+from talekeeper.folds import Path
+from talekeeper.model import MemoryKey, Seat
+from talekeeper.names import Names
+from talekeeper.ports import Branch, Store, StoryRecord, TokenCounter
+from talekeeper.recent import Allowance
+
+OPEN_ENDED = 1 << 60
+
+
+def seat_to_json(seat: Seat) -> dict[str, Any]:
+    return {
+        "id": seat.id, "role": seat.role, "name": seat.name, "aliases": list(seat.aliases), "token_limit": seat.token_limit,
+        "fold_at": seat.fold_at, "keep": seat.keep,
+    }  # fmt: skip
+
+
+def seats_of(config: Mapping[str, Any]) -> list[Seat]:
+    return [Seat(**{**row, "aliases": tuple(row["aliases"])}) for row in config["seats"]]
+
+
+def path_to(branches: Mapping[int, Branch], branch: int, head: int) -> Path:
+    """The way from the story's first entry to the head of a branch."""
+    segments: list[tuple[int, int, int]] = []
+    limit = OPEN_ENDED
+    current: int | None = branch
+    while current is not None:
+        here = branches[current]
+        if limit > here.at or not segments:
+            segments.append((here.id, here.at + 1, limit))
+        limit = min(limit, here.at)
+        current = here.parent
+    return Path(segments, head)
+
+
+@dataclass
+class Shared:
+    """What all branches of a story in this process have in common."""
+
+    key: MemoryKey
+    store: Store
+    counter: TokenCounter
+    record: StoryRecord
+    texts_version: int = 0
+    generation: int = 0
+    allowance: Allowance = field(default_factory=Allowance)
+
+    def __post_init__(self) -> None:
+        self.names = Names(self.record.config["secret"])
+
+    async def reload(self) -> None:
+        record = await self.store.load(self.key)
+        if record is None:
+            raise UnknownStory(f"the story {self.key.composite()!r} was deleted")
+        self.record = record
+        self.texts_version += 1
+
+    def branch(self, name: str) -> Branch:
+        for branch in self.record.branches.values():
+            if branch.name == name:
+                return branch
+        known = ", ".join(sorted(branch.name for branch in self.record.branches.values()))
+        raise UnknownBranch(f"no branch {name!r} in this story; there are: {known}")
