@@ -14,10 +14,9 @@ from talekeeper.table import events as ev
 from talekeeper.table.brain import Ask, Part, Ruling
 from talekeeper.table.events import Event, audience
 from talekeeper.table.game import GameState, apply
-from talekeeper.table.keeper import moves_party
 from talekeeper.table.rules import begin
 from talekeeper.table.scenario import Scenario
-from talekeeper.table.scene import pacing, scene
+from talekeeper.table.scene import scene
 from talekeeper.table.settling import settle
 from talekeeper.table.storyteller import Storyteller
 
@@ -60,7 +59,7 @@ class Game:
 
     def ask(self, role: Part, seat: str, **more: object) -> Ask:
         knows = None if role == "pc" else self.state
-        given = {"state": knows, "leader": self.leader, "pacing": pacing(self.scenario, self.state), **more}
+        given = {"state": knows, "leader": self.leader, **more}
         return Ask(role=role, seat=seat, context=self.context(seat), scene=scene(self.scenario, self.state, seat, self.seed),
                    round=self.round, seed=self.seed, **given)  # type: ignore[arg-type]  # fmt: skip
 
@@ -76,15 +75,16 @@ class Game:
         self.round += 1
         self.say("DM", self.brain.text(self.ask("dm", "dm", nudge=nudge)), self.here())
         said: list[tuple[str, str]] = []
-        for seat in self.state.alive:
+        rulings: list[Ruling] = []
+        for seat in self.state.able:
             text = (people or {}).get(seat) or self.brain.text(self.ask("pc", seat, said=tuple(said)))
             said.append((seat, text))
+            if seat in self.state.alive:
+                rulings.append(self.rule(seat, text))
         for seat, text in said:
             self.say(self.scenario.name(seat), text, self.here())
-        ordered = sorted(said, key=lambda one: moves_party(self.scenario, self.state, *one))
-        rulings = tuple(self.rule(seat, text) for seat, text in ordered if seat in self.state.alive)
         self.rulings += rulings
-        self.say("DM", self.brain.text(self.ask("narrator", "dm", rulings=rulings)), self.here())
+        self.say("DM", self.brain.text(self.ask("narrator", "dm", rulings=tuple(rulings))), self.here())
 
     def rule(self, actor: str, action: str) -> Ruling:
         ask = self.ask("keeper", "dm", action=action, actor=actor)

@@ -84,6 +84,17 @@ def test_the_prose_does_not_repeat_itself_soon(name: str) -> None:
     assert sum(repeated.values()) <= len(told) // 15, repeated.most_common(5)
 
 
+@pytest.mark.parametrize("name", PACKS)
+def test_the_storyteller_asks_for_nothing_that_its_own_rules_refuse(name: str) -> None:
+    assert [ruling for seed in SEEDS for ruling in played(name, seed).rulings if ruling.refused] == []
+
+
+@pytest.mark.parametrize("name", PACKS)
+def test_no_id_is_ever_told(name: str) -> None:
+    told = " ".join(turn.text for seed in SEEDS for turn in played(name, seed).log)
+    assert re.findall(r"\b[a-z]+_[a-z_]+\b", told) == []
+
+
 def test_playing_without_end_goes_on() -> None:
     pack = load(PACKS[0])
     game = auto(pack, list(pack.heroes)[:3], 4, 120)

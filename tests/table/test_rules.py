@@ -118,13 +118,13 @@ def test_what_the_dead_held_lies_where_they_fell() -> None:
 @pytest.mark.parametrize(
     ("state", "command", "reason"),
     [
-        (start(), cm.KeepPromise("return_key"), "the promise 'return_key' was never made"),
+        (start(), cm.KeepPromise("return_key"), "nobody has promised Mara Holt to bring the mill key back"),
         (after(cm.MakePromise("return_key", "mara"), cm.KeepPromise("return_key")), cm.BreakPromise("return_key"),
          "the promise to Mara Holt was kept already"),
-        (after(cm.MakePromise("return_key", "mara")), cm.MakePromise("return_key", "mara"), "the promise 'return_key' was made before"),
+        (after(cm.MakePromise("return_key", "mara")), cm.MakePromise("return_key", "mara"), "that was promised to Mara Holt before"),
         (start(), cm.MakePromise("nothing", "mara"), "a promise needs words, and someone else to give them to"),
         (start(), cm.Reveal("truth"), "Wren does not know that secret"),
-        (start(), cm.Reveal("truht"), "there is no secret 'truht'; did you mean 'truth'?"),
+        (start(), cm.Reveal("truht"), "there is no such secret"),
         (after(cm.Reveal("wrens_own")), cm.Reveal("wrens_own"), "nobody here is new to that secret"),
         (start(), cm.Whisper(("bruno",), "psst"), "Bruno is not where Wren is"),
         (start(), cm.ChangeRelationship("mara", 9), "feelings change by 1 to 3, up or down"),

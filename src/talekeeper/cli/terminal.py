@@ -68,6 +68,7 @@ def greet(table: Table, number: int) -> None:
         click.echo(dim(f"Round {number:,}{safe(branch)}"))
     else:
         click.echo(dim(hang("", scenario.tagline, 0)))
+        click.echo("".join(f"\n{hang('', part, 0)}\n" for part in scenario.premise))
         for line in _cast(scenario, table.setup.party, humans):
             click.echo(hang("", line, 0))
     if humans:
@@ -77,8 +78,6 @@ def greet(table: Table, number: int) -> None:
 def _cast(scenario: Scenario, party: Sequence[str], humans: Sequence[str]) -> Iterator[str]:
     """Who the people at this terminal are, and who comes along."""
     called = {one: f"{scenario.name(one)}, {hero.calling}" if (hero := scenario.heroes[one]).calling else hero.name for one in party}
-    if humans:
-        yield ""
     for one in humans:
         yield f"You are {called[one]}. {scenario.heroes[one].look}"
     others = [called[one] for one in party if one not in humans]

@@ -12,7 +12,8 @@ from talekeeper.table import callbacks
 from talekeeper.table.brain import Ask, Choice
 from talekeeper.table.prose import Prose, joined, person_slots, short
 from talekeeper.table.scenario import Hero, Scenario
-from talekeeper.table.understand import find_verb, mention, words_of
+from talekeeper.table.spelling import mention, words_of
+from talekeeper.table.understand import find_verb
 
 _EXPLORES = 4
 """One time out of so many, a leader does what pleases rather than what presses."""

@@ -9,7 +9,8 @@ from talekeeper.table.case import Case, Ruled
 from talekeeper.table.choices import company, told
 from talekeeper.table.rules import commands_for, holds
 from talekeeper.table.scenario import Mark, Npc, Topic
-from talekeeper.table.understand import Intent, words_of
+from talekeeper.table.spelling import words_of
+from talekeeper.table.understand import Intent
 
 _SERVED = frozenset(
     {

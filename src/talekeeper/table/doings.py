@@ -15,7 +15,8 @@ from talekeeper.table.prose import capital, definite, phrases
 from talekeeper.table.rules import commands_for, ways_out
 from talekeeper.table.scenario import Mark, Npc
 from talekeeper.table.settling import settle
-from talekeeper.table.understand import Intent, content, words_of
+from talekeeper.table.spelling import words_of
+from talekeeper.table.understand import Intent, goal_of
 
 _OUT = frozenset({"leave", "out", "outside", "exit", "depart"})
 
@@ -26,7 +27,7 @@ def go(case: Case, intent: Intent) -> Ruled:
     """All the way there, unless something lies in wait on it."""
     if not intent.place and not intent.npc and _OUT & set(words_of(intent.words)):
         intent = replace(intent, place=next((exit.to for exit, is_open in ways_out(case.state, case.scenario, case.place) if is_open), ""))
-    if not intent.place and len(content(intent.words)) > 0 and not (intent.npc or intent.detail or intent.item):
+    if not intent.place and goal_of(intent.words) and not (intent.npc or intent.detail or intent.item):
         return Ruled("No way there.", [case.beat("nowhere")])
     if not intent.place or intent.place == case.place:
         return look(case, intent)

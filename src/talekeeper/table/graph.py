@@ -130,7 +130,7 @@ class _Steps:
             moved = after.where.get(actor) != told[0]["place"]
             hearers = [one for one in told[0]["hearers"] if one in after.party] if moved else told[0]["hearers"]
             ask = await table.ask(
-                "narrator", DM, after, flight, Told(viewer=actor, rulings=rulings_of(told), said=said_before(flight, actor))
+                "narrator", DM, after, flight, Told(viewer=actor, rulings=rulings_of(told), said=_heard_before(flight, actor))
             )
             text = await self._speak("narrator", ask, hearers, states, refusals)
             tales.append(Words(speaker=DM, text=text, place=after.where.get(actor), hearers=hearers, private=told[0]["private"]))
@@ -162,6 +162,11 @@ class _Steps:
             write({"kind": "speech", "role": role, "seat": ask.seat, "text": piece, "hearers": hearers})
         write({"kind": "end", "role": role, "seat": ask.seat, "text": "", "hearers": hearers})
         return "".join(pieces).strip()
+
+
+def _heard_before(flight: Flight, seat: str) -> tuple[tuple[str, str], ...]:
+    """What a narrator goes on from: the scene that the DM set, and what was said in it, as far as the seat heard it."""
+    return tuple(one for one in ((DM, scene_for(flight, seat)), *said_before(flight, seat)) if one[1])
 
 
 def _audiences(flight: Flight) -> list[list[Any]]:

@@ -65,7 +65,7 @@ class _Desk:
     def named(self, kind: Mapping[str, Named], reference: str, what: str) -> str:
         found = find(kind, reference)
         if found is None:
-            known = [name.casefold() for one in kind.values() for name in (one.id, *one.names)]
+            known = [name.casefold().removeprefix("the ") for one in kind.values() for name in one.names]
             close = difflib.get_close_matches(reference.casefold(), known, n=1)
             raise _No(f"there is no {what} {reference!r}" + (f"; did you mean {close[0]!r}?" if close else ""))
         return found
@@ -110,8 +110,7 @@ def _slug(reference: str) -> str:
 
 def _known(kind: Mapping[str, Any], id: str, what: str) -> str:
     if id not in kind:
-        close = difflib.get_close_matches(id, kind, n=1)
-        raise _No(f"there is no {what} {id!r}" + (f"; did you mean {close[0]!r}?" if close else ""))
+        raise _No(f"there is no such {what}")  # a refusal is heard and remembered: it names no ids, and suggests no secrets
     return id
 
 
@@ -258,7 +257,7 @@ def _progress_act(desk: _Desk, command: cm.ProgressAct) -> list[Event]:
         raise _No("this is the last act")
     following = acts[number]
     if command.act not in ("", following.id):
-        raise _No(f"the next act is {following.id!r}, not {command.act!r}")
+        raise _No(f"“{following.title}” comes next, and no other act")
     if not holds(acts[number - 1].until, desk.state, desk.scenario):
         raise _No(f"“{acts[number - 1].title}” is not over yet")
     return [ev.ActProgressed(following.id)]
@@ -267,7 +266,7 @@ def _progress_act(desk: _Desk, command: cm.ProgressAct) -> list[Event]:
 def _end_story(desk: _Desk, command: cm.EndStory) -> list[Event]:
     ending = next((one for one in desk.scenario.endings if one.id == command.ending), None)
     if ending is None:
-        raise _No(f"there is no ending {command.ending!r}")
+        raise _No("there is no such ending")
     if desk.state.ending:
         raise _No("the story has ended already")
     if not holds(ending.when, desk.state, desk.scenario):
@@ -324,7 +323,7 @@ def _make_promise(desk: _Desk, command: cm.MakePromise) -> list[Event]:
     vow = desk.scenario.vows.get(command.promise)
     text = command.text or (vow.text if vow is not None else "")
     if command.promise in desk.state.promises:
-        raise _No(f"the promise {command.promise!r} was made before")
+        raise _No(f"that was promised to {desk.name(to)} before")
     if not text or by == to:
         raise _No("a promise needs words, and someone else to give them to")
     return [ev.PromiseMade(command.promise, by, to, text)]
@@ -333,7 +332,8 @@ def _make_promise(desk: _Desk, command: cm.MakePromise) -> list[Event]:
 def _promise(desk: _Desk, id: str) -> tuple[str, str, str]:
     promise = desk.state.promises.get(id)
     if promise is None:
-        raise _No(f"the promise {id!r} was never made")
+        vow = desk.scenario.vows.get(id)
+        raise _No(f"nobody has promised {desk.name(vow.to)} {vow.text}" if vow is not None else "that was never promised")
     if promise.state != "open":
         raise _No(f"the promise to {desk.name(promise.to)} was {promise.state} already")
     return id, promise.by, promise.to

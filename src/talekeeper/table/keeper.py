@@ -67,14 +67,17 @@ def _nothing(case: Case, intent: Intent) -> Ruled:
 def _each(case: Case, action: str) -> list[Ruled]:
     """Each intent of an action is decided on what the one before has left behind."""
     found: list[Ruled] = []
-    place = case.place
+    been = [case.place]
     for intent in Listener(case.scenario, case.state, case.actor).intents(action):
-        if case.place != place and intent.words:  # what is meant depends on where one is by then
-            place, intent = case.place, Listener(case.scenario, case.state, case.actor).intents(intent.words)[0]
+        if len(been) > 1 and intent.verb == "go" and intent.place in ("", *been):
+            continue  # “the market, then: out by the front door” is one way, told twice
+        if len(been) > 1 and intent.words:  # what is meant depends on where one is by then
+            intent = Listener(case.scenario, case.state, case.actor).intents(intent.words)[0]
         fighting = bool(case.state.encounter) and intent.verb not in _ANY_TIME
         one = (doings.way_by_verb if fighting else _RULES.get(intent.verb, _nothing))(case, intent)
         found.append(one)
         case.state = settle(case.state, case.scenario, one.commands, case.actor).state
+        been += [case.place] if case.place != been[-1] else []
     return [one for one in found if not one.is_nothing] or found[:1]
 
 
@@ -130,10 +133,3 @@ def _happening(case: Case, state: GameState) -> list[Command]:
     one = min(fitting, key=lambda one: (times(one), case.prose.chance(1 << 30, one.id)))
     told = [cm.TellBeat("happening", (one.id,)), cm.SetFlag(f"happened.{one.id}", times(one) + 1)]
     return [*told, *commands_for(one.do, state, case.scenario, case.actor)]
-
-
-def moves_party(scenario: Scenario, state: GameState, actor: str, action: str) -> bool:
-    """Whether an action means to take the party elsewhere. Such actions are ruled on last, so that nobody acts where they no longer are."""
-    if actor in state.dead:
-        return False
-    return any(intent.verb in ("go", "flee") for intent in Listener(scenario, state, actor).intents(action))

@@ -15,7 +15,7 @@ from talekeeper.table.choices import company, offers, people_here, told, topic_n
 from talekeeper.table.contest import outcome_of
 from talekeeper.table.game import DOWN, HURT, GameState
 from talekeeper.table.prose import Prose, capital, definite, joined, listed, person_slots, phrases, short
-from talekeeper.table.rules import holds, ways_out
+from talekeeper.table.rules import holds, watch, ways_out
 from talekeeper.table.scenario import Hero, Npc, Scenario
 
 
@@ -81,8 +81,8 @@ class Narrator:
             return ""  # what the one who leads makes of it is theirs to say
         lines = [line for line in self.scenario.heroes[other].says.get("mind", ()) if line.startswith("“")]
         if beat.about and beat.about[0] and self._is_leader() and (line := self._pick(lines, "answer")):
-            return self.prose.must("act.answer", other=self.scenario.name(other), line=line)
-        return self.prose.pick("act.talk_party", other=self.scenario.name(other))
+            return self.prose.must("act.answer", other=self._call(other), line=line)
+        return self.prose.pick("act.talk_party", other=self._call(other))
 
     def _wonder(self, beat: ev.Beat) -> str:
         return self.prose.must("act.wonder")
@@ -154,7 +154,7 @@ class Narrator:
         found += [self.prose.pick("talk.remember_words", quote=quote, **slots) for quote in said[:1]]
         if self.state.wounds.get(self.actor, 0) >= HURT:
             found.append(self.prose.pick("talk.wounded", **slots))
-        dead = [self.scenario.name(one) for one in self.state.party if one in self.state.dead]
+        dead = [self._call(one) for one in self.state.party if one in self.state.dead]
         found += [self.prose.pick("talk.grief", dead=listed(dead), **slots)] if dead else []
         deeds = callbacks.deeds(self.ask.context.text)
         if deeds and self.prose.once_in(2, f"deed/{npc.id}"):
@@ -231,7 +231,7 @@ class Narrator:
 
     def _go(self, beat: ev.Beat) -> str:
         origin, goal = (self.scenario.places[one] for one in beat.about)
-        way = next((exit.way for exit in origin.exits if exit.to == goal.id and exit.way), "").removeprefix("out ")
+        way = next((exit.way for exit in origin.exits if exit.to == goal.id and exit.way), "")
         leaving = self.prose.pick("move.leave", way=way, **{"from": origin.name}) if way else ""
         travel = self._pick(self.scenario.lines.get("travel", ()), "travel") if origin.region != goal.region else ""
         return joined(leaving, travel)
@@ -246,7 +246,7 @@ class Narrator:
             return joined(look, self._who_is_here(place.id))
         line = self._pick(place.again, "again")
         again = self.prose.pick("move.again", line=line, place=place.name) if line else ""
-        return joined(again or self.prose.must("move.back", place=place.name), self._who_is_here(place.id))
+        return joined(again or self.prose.must("move.back", place=place.name, hour=watch(self.state)), self._who_is_here(place.id))
 
     def _who_is_here(self, place: str) -> str:
         """Those one has not met are seen, the others are at what they do."""
@@ -274,7 +274,7 @@ class Narrator:
         if kind == "npc" and id in self.scenario.npcs:
             return self.scenario.npcs[id].look
         if kind == "item":
-            return self.scenario.items[id].look if id in self.scenario.items else self.prose.pick("act.use_nothing", thing=self._thing(id))
+            return self.scenario.items[id].look if id in self.scenario.items else self.prose.pick("act.use_nothing", **self._thing(id))
         line = self._pick((*place.air, *place.again, *(line for detail in place.details for line in detail.say[:1])), "look")
         if not self._is_leader():
             return ""
@@ -284,8 +284,10 @@ class Narrator:
         """Whether the one who acts is the one whom the party follows: of the others' small doings little is made."""
         return self.actor == (self.ask.leader or next(iter(self.state.able), self.actor))
 
-    def _thing(self, item: str) -> str:
-        return definite(self.scenario.name(item))
+    def _thing(self, item: str) -> dict[str, str]:
+        """The slots of a thing: its name, and whether it is many."""
+        known = self.scenario.items.get(item)
+        return {"thing": definite(self.scenario.name(item)), "plural": "yes" if known is not None and known.plural else ""}
 
     def _search(self, beat: ev.Beat) -> str:
         place = self.scenario.places[self.state.where[self.actor]]
@@ -293,7 +295,7 @@ class Narrator:
         return self.prose.render(unseen[0]) if unseen else self.prose.must("act.search_nothing")
 
     def _simple(self, pool: str) -> Callable[[ev.Beat], str]:
-        return lambda beat: self.prose.must(pool, thing=self._thing(beat.about[0]) if beat.about else "it")
+        return lambda beat: self.prose.must(pool, **(self._thing(beat.about[0]) if beat.about else {"thing": "it"}))
 
     def _take(self, beat: ev.Beat) -> str:
         item = self.scenario.items.get(beat.about[0])
@@ -308,10 +310,10 @@ class Narrator:
     def _give(self, beat: ev.Beat) -> str:
         item, target = beat.about
         pool = "talk.gift" if target in self.scenario.npcs else "act.hand_over"
-        return self.prose.must(pool, thing=self._thing(item), target=self._call(target), **self._npc(target))
+        return self.prose.must(pool, **self._thing(item), target=self._call(target), **self._npc(target))
 
     def _returned(self, beat: ev.Beat) -> str:
-        return self.prose.must("talk.returned", thing=self._thing(beat.about[1]), **self._npc(beat.about[0]))
+        return self.prose.must("talk.returned", **self._thing(beat.about[1]), **self._npc(beat.about[0]))
 
     def _caught(self, beat: ev.Beat) -> str:
         return self.prose.must("talk.caught", **self._npc(beat.about[0]))
@@ -332,7 +334,7 @@ class Narrator:
 
     def _deliver(self, beat: ev.Beat) -> str:
         thing, target, sender = beat.about
-        return self.prose.must("talk.delivered", thing=self._thing(thing), sender=self._call(sender), **self._npc(target))
+        return self.prose.must("talk.delivered", **self._thing(thing), sender=self._call(sender), **self._npc(target))
 
     # -- beats: deeds, encounters, rest
 
@@ -418,7 +420,7 @@ class Narrator:
 def _hearsay(rumour: str) -> str:
     """`They say the eels have left. Eels know things.` as what goes on after “they say that”."""
     first, *more = rumour.removeprefix("They say ").removeprefix("that ").rstrip(".").split(". ")
-    return "; ".join(map(_lower, (first, *more)))
+    return "; ".join((_lower(first), *(one[:1].lower() + one[1:] for one in more)))
 
 
 def _lower(text: str) -> str:

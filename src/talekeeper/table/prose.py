@@ -1,8 +1,9 @@
 """Sentences out of templates: seeded, grammatical, and never the same one twice in a row.
 
-A template may hold slots `{who}`, alternatives `{old|ancient}`, and forms that go with the one who acts `{goes/go}` (she goes, they go) or
-with how many they are `{goes~go}`. What was said lately is known from the listener's own context, so nothing has to be kept between two
-turns: a line that can still be read there is passed over, and where all have been said, silence is better than repetition.
+A template may hold slots `{who}`, alternatives `{old|ancient}`, and forms that go with the one who acts `{goes/go}` (she goes, they go),
+with how many they are `{goes~go}`, or with the thing it is about `{lies^lie}`. What was said lately is known from the listener's own
+context, so nothing has to be kept between two turns: a line that can still be read there is passed over, and where all have been said,
+silence is better than repetition.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from talekeeper.table.scenario import PRONOUNS, Hero, Npc, Scenario
 
 _BRACES = re.compile(r"\{([^{}]+)\}")
 _ENDS = re.compile(r"(?<=[.!?…])[”’\")]*\s+")
-_FIRST = re.compile(r"(^|[.!?]\s+|^[“‘(])([“‘]?)([a-z])")
+_FIRST = re.compile(r"(^|(?<!\b[A-Z])[.!?]\s+|^[“‘(])([“‘]?)([a-z])")
 _ARTICLE = re.compile(r"\b([Aa]) (?=[aeiouAEIOU])(?!(?:uni|use|usu|eu|one\b|once\b|ewe))", re.I)
 _TELLING = 4
 """Sentences of fewer words may be said again."""
@@ -69,8 +70,8 @@ def person_slots(prefix: str, one: Npc | Hero) -> dict[str, str]:
 
 
 def short(one: Npc | Hero) -> str:
-    """How someone is called once they are known: the first alias of an NPC, a hero's name."""
-    return one.aliases[0] if isinstance(one, Npc) and one.aliases else one.name
+    """How someone is called once they are known: by the first of the other names."""
+    return one.aliases[0] if one.aliases else one.name
 
 
 class Prose:
@@ -90,9 +91,9 @@ class Prose:
             return
         self.slots |= person_slots("who", hero)
         self.slots |= {name: self.slots[f"who_{name}"] for name in ("they", "them", "their", "theirs")}
-        company = [self.scenario.name(one) for one in others if one != actor]
-        self.slots["party"] = listed([hero.name, *company])
-        self.slots["other"] = company[self.chance(len(company), "other")] if company else hero.name
+        company = [short(person) for one in others if one != actor and (person := self.scenario.person(one)) is not None]
+        self.slots["party"] = listed([short(hero), *company])
+        self.slots["other"] = company[self.chance(len(company), "other")] if company else short(hero)
         self.many = bool(company)
 
     def chance(self, below: int, what: str) -> int:
@@ -128,7 +129,7 @@ class Prose:
         return self._first(pool, what, slots, fresh=True) or self._first(pool, what, slots, fresh=False)
 
     def _first(self, pool: Sequence[str] | str, what: str, slots: Mapping[str, str], *, fresh: bool) -> str:
-        name = pool if isinstance(pool, str) else what
+        name = f"{pool}/{what}" if isinstance(pool, str) else what
         lines = phrases()[pool] if isinstance(pool, str) else pool
         for template in self.order(lines, name):
             for attempt in range(_TRIES if "|" in template else 1):
@@ -149,7 +150,7 @@ class Prose:
             if "|" in content:
                 options = content.split("|")
                 return options[self.chance(len(options), f"{what}/{template[:40]}/{found.start()}")]
-            for mark, other in (("/", known.get("they") == "they"), ("~", self.many)):
+            for mark, other in (("/", known.get("they") == "they"), ("~", self.many), ("^", bool(known.get("plural")))):
                 if mark in content:
                     return content.split(mark)[other]
             value = known.get(content) or known.get(content[:1].lower() + content[1:])

@@ -137,6 +137,10 @@ class _Doing:
         vow = self.scenario.vows[promise]
         return cm.MakePromise(promise, vow.to, vow.text, self.actor)
 
+    def is_open(self, promise: str) -> bool:
+        """Whether a promise was made and is still owed: what nobody promised cannot be kept, and need not be."""
+        return promise in self.state.promises and self.state.promises[promise].state == "open"
+
     def feel(self, npc: str, by: int) -> list[Command]:
         """What is done before all eyes is credited to all who stand by."""
         place = self.state.where.get(self.actor)
@@ -157,9 +161,9 @@ _EFFECTS: Mapping[str, Callable[[_Doing, tuple[str, ...]], list[Command]]] = {
     "flag": lambda doing, args: [cm.SetFlag(f"{_PLOT}.{args[0]}")],
     "unflag": lambda doing, args: [cm.SetFlag(f"{_PLOT}.{args[0]}", 0)],
     "attitude": lambda doing, args: doing.feel(args[0], int(args[1])),
-    "promise": lambda doing, args: [doing.vow(args[0])],
-    "keep": lambda doing, args: [cm.KeepPromise(args[0])],
-    "break": lambda doing, args: [cm.BreakPromise(args[0])],
+    "promise": lambda doing, args: [doing.vow(args[0])] if args[0] not in doing.state.promises else [],
+    "keep": lambda doing, args: [cm.KeepPromise(args[0])] if doing.is_open(args[0]) else [],
+    "break": lambda doing, args: [cm.BreakPromise(args[0])] if doing.is_open(args[0]) else [],
     "kill": lambda doing, args: [cm.Kill(args[0])],
     "wound": lambda doing, args: [cm.Wound(doing.actor, int(args[0]))],
     "mend": lambda doing, args: [cm.Mend(doing.actor, int(args[0]))],

@@ -264,9 +264,9 @@ class Ending:
     tone: str = "bright"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Scenario:
-    """A whole pack."""
+    """A whole pack. It is compared by identity, so that what was worked out for one can be kept."""
 
     id: str
     title: str

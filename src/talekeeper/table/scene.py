@@ -6,20 +6,16 @@ A scene is made for one seat from the whole state, and holds nothing that this s
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from talekeeper.table import dice
 from talekeeper.table.brain import Goal, Scene, Someone, Thing, Way
 from talekeeper.table.choices import encounter_here, offers
 from talekeeper.table.game import BADLY_HURT, DOWN, HURT, GameState
 from talekeeper.table.plan import open_objectives
-from talekeeper.table.prose import listed
 from talekeeper.table.rules import day, watch, ways_out
-from talekeeper.table.scenario import Npc, Scenario
+from talekeeper.table.scenario import Scenario
 
 _CONDITIONS = {0: "", HURT: "hurt", BADLY_HURT: "badly hurt", DOWN: "down"}
-_USUAL_WATCHES = 40
-"""How long an act may take before time presses."""
 
 
 def weather(scenario: Scenario, state: GameState, seed: int) -> str:
@@ -96,49 +92,3 @@ def _goals(scenario: Scenario, state: GameState) -> Iterable[Goal]:
     for id in open_objectives(scenario, state):
         objective = scenario.objectives[id]
         yield Goal(id, objective.title, objective.hint[state.clock % len(objective.hint)])
-
-
-def pacing(scenario: Scenario, state: GameState) -> str:
-    """Where in the arc we are, for whoever tells it."""
-    number = scenario.act_number(state.act)
-    mine = [one for one in scenario.objectives.values() if one.act == state.act]
-    done = sum(one.id in state.objectives for one in mine)
-    if state.ending:
-        return "The arc is over. What follows is aftermath: small things, quiet tone, loose ends."
-    late = state.clock > _USUAL_WATCHES * number
-    mood = "Time presses: raise the stakes." if late else "Let things grow." if done * 2 < len(mine) else "Bring it to a head."
-    title = scenario.acts[number - 1].title
-    return (
-        f"Act {number} of {len(scenario.acts)}, “{title}”: {done} of {len(mine)} objectives done, day {day(state)}, {watch(state)}. {mood}"
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class Note:
-    """Something that holds from the start. `heard_by` None: everyone knows; else those named, besides the DM."""
-
-    text: str
-    heard_by: tuple[str, ...] | None = None
-
-
-def canon(scenario: Scenario, party: Iterable[str]) -> tuple[Note, ...]:
-    """What is known before the first turn, and to whom: premise and party to all, a hero's secret to that hero, the rest to the DM."""
-    seats = tuple(party)
-    notes = [Note(" ".join(scenario.premise))]
-    for seat in seats:
-        hero = scenario.heroes[seat]
-        notes.append(Note(f"{hero.name}, {hero.calling}: {hero.look}" if hero.calling else f"{hero.name}: {hero.look}"))
-    for secret in scenario.secrets.values():
-        knowing = tuple(one for one in secret.known if one in seats)
-        others = [scenario.name(one) for one in secret.known if one in scenario.npcs]
-        if knowing:
-            notes.append(Note(f"A secret of {listed([scenario.name(one) for one in knowing])}: {secret.text}", knowing))
-        else:
-            notes.append(Note(f"A secret{f' of {listed(others)}' if others else ''}: {secret.text}", ()))
-    notes += [Note(_sheet(scenario, npc), ()) for npc in scenario.npcs.values()]
-    return tuple(notes)
-
-
-def _sheet(scenario: Scenario, npc: Npc) -> str:
-    who = f"{npc.name}, {npc.calling}, at {scenario.name(npc.place)}."
-    return " ".join(part for part in (who, npc.look, npc.voice and f"Voice: {npc.voice}", npc.wants and f"Wants: {npc.wants}") if part)

@@ -12,7 +12,7 @@ from talekeeper.table.prose import Prose, joined
 from talekeeper.table.rules import watch
 from talekeeper.table.scenario import Scenario
 from talekeeper.table.scene import viewpoint, weather
-from talekeeper.table.understand import alike, content, words_of
+from talekeeper.table.spelling import alike, content, words_of
 
 _SIGN_EVERY = 5
 _HINT_EVERY = 4
@@ -45,11 +45,11 @@ class _Stage:
         prose.about(self.eyes, company(state, self.eyes))
 
     def opening(self) -> str:
-        """The first words of a game."""
+        """The first words of a game. What everyone knows before it stands in the canon, and need not be said again."""
         act = self.scenario.acts[0]
         people = people_here(self.state, self.scenario, self.place.id)
         here = joined(" ".join(self.place.look), *(npc.look for npc in people))
-        return "\n\n".join((" ".join(self.scenario.premise), " ".join(act.opening), here))
+        return "\n\n".join((" ".join(act.opening), here))
 
     def encounter(self) -> str:
         encounter = encounter_here(self.state, self.scenario)

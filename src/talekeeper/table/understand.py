@@ -7,11 +7,8 @@ the words that were spoken. Text in which nothing is recognised is still somethi
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from importlib import resources
 
 from talekeeper.summarize.words import language
 from talekeeper.table.brain import Choice
@@ -19,25 +16,28 @@ from talekeeper.table.choices import deeds_here, offers, people_here, topic_name
 from talekeeper.table.game import GameState
 from talekeeper.table.rules import holds
 from talekeeper.table.scenario import Deed, Npc, Scenario, Topic
+from talekeeper.table.spelling import SMALL, VERBS, alike, content, mention, speller, words_of
 
 KIN: tuple[frozenset[str], ...] = (
     frozenset({"look", "search", "read", "listen", "ask"}),
     frozenset({"attack", "break", "threaten"}),
     frozenset({"persuade", "calm", "talk", "ask", "trade", "deceive"}),
     frozenset({"sneak", "hide", "steal", "take", "climb", "go", "swim"}),
-    frozenset({"use", "open", "make", "burn", "break", "dig", "play", "take", "give", "pray"}),
+    frozenset({"use", "open", "make", "burn", "break", "dig", "play", "pray"}),
+    frozenset({"give", "trade"}),
     frozenset({"help", "calm", "use"}),
     frozenset({"flee", "hide", "sneak"}),
 )
-_WORDS: Mapping[str, Mapping[str, list[str]]] = tomllib.loads((resources.files("talekeeper.table") / "verbs.toml").read_text("utf-8"))
 _PHRASES: tuple[tuple[tuple[str, ...], str], ...] = tuple(
-    sorted(((tuple(phrase.split()), verb) for verb, all in _WORDS["verbs"].items() for phrase in all), key=lambda pair: -len(pair[0]))
+    sorted(((tuple(phrase.split()), verb) for verb, all in VERBS["verbs"].items() for phrase in all), key=lambda pair: -len(pair[0]))
 )
 _BY_FIRST_WORD: Mapping[str, list[tuple[tuple[str, ...], str]]] = {
     first: [pair for pair in _PHRASES if pair[0][0] == first] for first in {phrase[0] for phrase, _ in _PHRASES}
 }
+_GAP = "*"
+_WIDEST = 3
+"""So many words may stand in a gap: `ask old Mother Brine for work`."""
 _SINGLE: Mapping[str, str] = {phrase[0]: verb for phrase, verb in reversed(_PHRASES) if len(phrase) == 1}
-_SMALL = frozenset(_WORDS["small"]["words"])
 _QUOTE = re.compile(r"[“\"]([^”\"]*)[”\"]|(?<!\w)[‘']([^’']{3,}(?:[’'](?=\w)[^’']*)*)[’'](?!\w)")
 _CLAUSES = re.compile(r"[.;!?:\n]+|,? (?:and )?then |, and (?=i\b)|, (?=i\b)| and (?=i\b)", re.I)
 _JOINT = re.compile(r",? and |, ", re.I)
@@ -59,11 +59,17 @@ _ALOUD = frozenset(
         "okay", "sorry", "welcome", "goodbye", "bye", "morning", "evening", "well", "listen",
     }
 )  # fmt: skip
-_WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 _SPOKEN = frozenset({"say", "tell", "answer", "reply", "ask", "nobody", "others", "said", "call"})
 _WEAK = frozenset({"say", "wait", "look", "listen"})
 _DOINGS = frozenset({"go", "look", "search", "take", "use", "open", "drop", "rest", "wait", "follow", "flee"})
 _MOST_INTENTS = 2
+_PROPOSED = re.compile(
+    r"^\W*(?:(?:i (?:say|suggest|propose|think|vote)(?: that)?|perhaps|maybe) we(?: should| could)?"
+    r"|let(?:['’]?s| us)|(?:shall|should) we)\s+",
+    re.I,
+)
+_MOVING = frozenset({"go", "climb", "sneak", "swim", "follow", "flee"})
+_GOING = frozenset(word for phrase in VERBS["verbs"]["go"] for word in phrase.split()) - {"leave", "exit"} | {"off", "away", "back"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,64 +93,13 @@ class Intent:
 def _is_weak(intent: Intent) -> bool:
     """Whether it may be passed over where something else is meant as well: a look, a wait, a step towards someone."""
     if intent.verb == "go":
-        return not (intent.place or intent.npc or content(intent.words))
+        return not (intent.place or intent.npc or goal_of(intent.words))
     return intent.verb in _WEAK and not intent.detail
 
 
-# -- words -------------------------------------------------------------------------------------------------------------
-
-
-def words_of(text: str) -> list[str]:
-    return [word.casefold().replace("’", "'") for word in _WORD.findall(text)]
-
-
-def content(text: str) -> list[str]:
-    return [word for word in words_of(text) if word not in _SMALL]
-
-
-@lru_cache(maxsize=1 << 14)
-def alike(one: str, other: str) -> bool:
-    """Whether two words are the same, but for a plural, a possessive or a slip of the fingers."""
-    if one == other:
-        return True
-    one, other = one.removesuffix("'s"), other.removesuffix("'s")
-    if one == other or one.rstrip("s") == other.rstrip("s") != "":
-        return True
-    short = min(len(one), len(other))
-    return short >= 4 and one[0] == other[0] and _distance(one, other, 1 if short < 8 else 2) <= (1 if short < 8 else 2)
-
-
-def _distance(one: str, other: str, most: int) -> int:
-    """How many letters are wrong, missing, too many or swapped; more than `most` is as good as any."""
-    if abs(len(one) - len(other)) > most:
-        return most + 1
-    before: list[int] = []
-    row = list(range(len(other) + 1))
-    for i, a in enumerate(one, 1):
-        older, before, row = before, row, [i]
-        for j, b in enumerate(other, 1):
-            cost = min(before[j] + 1, row[j - 1] + 1, before[j - 1] + (a != b))
-            if i > 1 and j > 1 and a == other[j - 2] and one[i - 2] == b:
-                cost = min(cost, older[j - 2] + 1)
-            row.append(cost)
-    return row[-1]
-
-
-@lru_cache(maxsize=1 << 12)
-def _wanted(name: str) -> tuple[str, ...]:
-    """The words by which a name is known."""
-    return tuple([word for word in words_of(name) if word not in ("the", "a", "an")] or words_of(name))
-
-
-def mention(tokens: Sequence[str], names: Iterable[str]) -> int:
-    """How many words of the longest of the names are there in a row; 0 if none is whole."""
-    best = 0
-    for name in names:
-        wanted = _wanted(name)
-        size = len(wanted)
-        if size > best and any(all(map(alike, tokens[start : start + size], wanted)) for start in range(len(tokens) - size + 1)):
-            best = size
-    return best
+def goal_of(words: str) -> list[str]:
+    """What is left of a wish to go somewhere without the going: words for a goal, if there are any."""
+    return [word for word in content(words) if word not in _GOING]
 
 
 def _best(tokens: Sequence[str], named: Iterable[tuple[str, Iterable[str]]]) -> str:
@@ -162,6 +117,7 @@ class Listener:
 
     def __init__(self, scenario: Scenario, state: GameState, actor: str) -> None:
         self.scenario, self.state, self.actor = scenario, state, actor
+        self._words = speller(scenario).words
         self.place = scenario.places[state.where[actor]]
         self.people = people_here(state, scenario, self.place.id)
         ways = ways_here(state, scenario, actor) if state.encounter else []
@@ -180,18 +136,19 @@ class Listener:
         if not quotes and (colon := _COLON.match(text)):
             rest, speech = colon[1], colon[2].strip()
         if not speech and _is_foreign(rest):
-            return [Intent("foreign", npc=self._npc(words_of(text)), words=text)]
+            return [Intent("foreign", npc=self._npc(self._words(text)), words=text)]
         asked = self._asked(rest) if not speech else None
         if asked is not None:
             return [asked]
-        meant = [intent for clause in _clauses(rest) for intent in self._clause(clause)]
+        meant = [intent for clause in self._clauses(rest) for intent in self._clause(clause)]
         meant = [replace(intent, words=speech) if speech and intent.verb not in _DOINGS else intent for intent in meant]
+        meant = [one for at, one in enumerate(meant) if not one.deed or one.deed not in {before.deed for before in meant[:at]}]
         strong = [intent for intent in meant if not _is_weak(intent)] or meant
         return strong[:_MOST_INTENTS] or [self._speech(text, speech or rest)]
 
     def _chosen(self, text: str) -> Intent | None:
         """An offer that was taken, by its number or word for word."""
-        plain = " ".join(words_of(text))
+        plain = " ".join(self._words(text))
         number = re.fullmatch(r"\s*#?(\d{1,2})[.)]?\s*", text)
         choices = offers(self.scenario, self.state, self.actor)
         if number and 0 < int(number[1]) <= len(choices):
@@ -215,7 +172,7 @@ class Listener:
 
     def _asked(self, text: str) -> Intent | None:
         """A question that the rules can answer by themselves: who someone is, and where something is; or one that no verb explains."""
-        tokens = words_of(text)
+        tokens = self._words(text)
         if _WHO_IS.search(text) and (npc := self._npc(tokens)) and self._topic(tokens, "ask") is None:
             return Intent("about", npc=npc, words=text)
         if "?" in text and find_verb(tokens) not in _ASKING:
@@ -237,8 +194,19 @@ class Listener:
             return Intent(choice.verb, deed=choice.about[0])
         return next(iter(self._clause(choice.text)), Intent("none", words=choice.text))
 
+    def _clauses(self, text: str) -> Iterator[str]:
+        """What is done one after the other: sentences, and what “and” joins where another verb follows it."""
+        for clause in _CLAUSES.split(text):
+            begin = 0
+            for joint in _JOINT.finditer(clause):
+                if _verb_at(self._words(clause[joint.end() :])) and find_verb(self._words(clause[begin : joint.start()])):
+                    yield clause[begin : joint.start()]
+                    begin = joint.end()
+            yield clause[begin:]
+
     def _clause(self, clause: str) -> Iterator[Intent]:
-        tokens = words_of(clause)
+        clause = _PROPOSED.sub("we ", clause)
+        tokens = self._words(clause)
         if not tokens:
             return
         verb = find_verb(tokens)
@@ -264,7 +232,7 @@ class Listener:
             return Intent("talk", npc=npc, words=clause)
         if not verb and _QUESTION.search(clause) and len(tokens) > 2:
             return Intent("wonder", npc=npc, hero=hero, words=clause)
-        if verb in ("go", "climb", "sneak", "swim", "follow", "flee") and place and place != self.place.id:
+        if place and place != self.place.id and (verb in _MOVING or (verb == "use" and "try" in tokens and not item)):
             return Intent("go", place=place, words=clause)
         if verb == "help" and not (npc or hero) and len(content(clause)) < 2:
             return Intent("hint")
@@ -272,7 +240,7 @@ class Listener:
             npc = self.people[0].id if len(self.people) == 1 else ""
         if verb in ("search", "look", "read", "open", "use") and detail and not npc:
             return Intent("look", detail=detail, words=clause)
-        if verb == "talk" and not npc and {token for token in tokens if token not in _SMALL} <= _SPOKEN:
+        if verb == "talk" and not npc and {token for token in tokens if token not in SMALL} <= _SPOKEN:
             return None  # “…,” I say: what counts is what was said
         if not verb:
             return self._wordless(clause, npc, place, item)
@@ -287,9 +255,9 @@ class Listener:
         return Intent("talk", npc=npc, words=clause) if npc else Intent("look", item=item, words=clause) if item else None
 
     def _speech(self, text: str, speech: str) -> Intent:
-        tokens = words_of(text)
+        tokens = self._words(text)
         npc, hero = self._npc(tokens), self._hero(tokens)
-        topic = self._topic(words_of(speech), "talk")
+        topic = self._topic(self._words(speech), "talk")
         if topic is not None:
             return Intent("ask", npc=topic[0].id, topic=topic[1].id, words=speech, asks=bool(_QUESTION.search(speech)))
         if not tokens:
@@ -364,18 +332,8 @@ class Listener:
             bare = not deed.words and (len(self.ways) > 0 or bool(deed.npc and deed.npc == self._npc(tokens)))
             return 1.5 + named + share if named or bare or share >= 0.6 else share
         kin = any(verb in group and any(one in group for one in deed.verbs) for group in KIN)
+        kin = kin and (not deed.npc or deed.npc == self._npc(tokens))
         return 0.7 + 0.4 * named + share if kin and named else share
-
-
-def _clauses(text: str) -> Iterator[str]:
-    """What is done one after the other: sentences, and what “and” joins where another verb follows it."""
-    for clause in _CLAUSES.split(text):
-        begin = 0
-        for joint in _JOINT.finditer(clause):
-            if _verb_at(words_of(clause[joint.end() :])) and find_verb(words_of(clause[begin : joint.start()])):
-                yield clause[begin : joint.start()]
-                begin = joint.end()
-        yield clause[begin:]
 
 
 def _is_foreign(text: str) -> bool:
@@ -389,7 +347,16 @@ def _is_foreign(text: str) -> bool:
 def _verb_at(plain: Sequence[str]) -> str:
     """The verb with which the words begin, the longest phrase first."""
     phrases = _BY_FIRST_WORD.get(plain[0], ()) if plain else ()
-    return next((verb for phrase, verb in phrases if tuple(plain[: len(phrase)]) == phrase), "")
+    return next((verb for phrase, verb in phrases if _begins(plain, phrase)), "")
+
+
+def _begins(plain: Sequence[str], phrase: Sequence[str]) -> bool:
+    """Whether words begin with a phrase, in whose gaps anything may stand."""
+    if not phrase:
+        return True
+    if phrase[0] == _GAP:
+        return any(_begins(plain[skipped:], phrase[1:]) for skipped in range(1, _WIDEST + 1))
+    return bool(plain) and plain[0] == phrase[0] and _begins(plain[1:], phrase[1:])
 
 
 def _touches(tokens: Sequence[str], topic: Topic) -> bool:
@@ -399,14 +366,7 @@ def _touches(tokens: Sequence[str], topic: Topic) -> bool:
 
 
 def find_verb(tokens: Sequence[str]) -> str:
-    """The first verb that is there: as a phrase, as a word, or as one mistyped."""
-    plain = list(tokens[1:] if tokens[:1] == ["i"] else tokens)
+    """The first verb that is there, as a phrase or as a word."""
+    plain = list(tokens[1:] if tokens[:1] in (["i"], ["we"]) else tokens)
     found = next((verb for start in range(len(plain)) if (verb := _verb_at(plain[start:]))), "")
-    if found:
-        return found
-    for token in plain[:2]:
-        stem = token.removesuffix("ing")
-        if stem in _SINGLE:
-            return _SINGLE[stem]
-    near = (verb for token in plain[:3] if len(token) >= 5 for word, verb in _SINGLE.items() if len(word) >= 5 and alike(token, word))
-    return next(near, "")
+    return found or next((_SINGLE[stem] for token in plain[:2] if (stem := token.removesuffix("ing")) in _SINGLE), "")
