@@ -53,12 +53,16 @@ def house_of(request: Request) -> House:
     return request.app.state.house  # type: ignore[no-any-return]
 
 
-def grant_of(request: Request) -> Grant:
+async def _house(request: Request) -> House:
+    return house_of(request)  # what is not async would be called in a thread, and a busy server is slow to come back from there
+
+
+async def _grant(request: Request) -> Grant:
     return request.scope["grant"]  # type: ignore[no-any-return]
 
 
-InHouse = Annotated[House, Depends(house_of)]
-Granted = Annotated[Grant, Depends(grant_of)]
+InHouse = Annotated[House, Depends(_house)]
+Granted = Annotated[Grant, Depends(_grant)]
 
 StoryPath = Annotated[
     str,

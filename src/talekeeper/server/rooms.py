@@ -255,6 +255,7 @@ class Room:
                 elif beat.kind == "done":
                     self.lines = []
                     self._hub.wake(self.table.story.key)
+        self.table.asked.clear()  # whole prompts, which nobody asks a server for
 
     def _hear(self, beat: Beat) -> None:
         if beat.kind in ("speech", "ruling"):

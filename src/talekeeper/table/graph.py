@@ -7,12 +7,13 @@ in flight and nothing else; a person's turn is an interrupt, and whatever is spo
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any, Literal
 
-from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.config import get_stream_writer
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
+from langgraph.runtime import get_runtime
 from langgraph.types import interrupt
 
 from talekeeper.model import to_json
@@ -39,10 +40,11 @@ from talekeeper.table.table import Table
 Step = dict[str, Any]
 
 
-def turn_graph(table: Table, saver: BaseCheckpointSaver[Any] | None = None) -> CompiledStateGraph[Flight, None, Flight, Flight]:
-    """One round of the table, compiled. With a saver, a round that waits for a person survives the program."""
-    steps = _Steps(table)
-    graph = StateGraph(Flight)
+@cache
+def turn_graph() -> CompiledStateGraph[Flight, Table, Flight, Flight]:
+    """One round, compiled once for all tables: the one that is played comes along as the run's context."""
+    steps = _Steps()
+    graph = StateGraph(Flight, context_schema=Table)
     graph.add_node("context_manager", steps.context_manager)
     graph.add_node("dm", steps.dm)
     graph.add_node("pc", steps.pc)
@@ -58,12 +60,15 @@ def turn_graph(table: Table, saver: BaseCheckpointSaver[Any] | None = None) -> C
     graph.add_conditional_edges("narrator", steps.is_over, ["epilogue", "commit"])
     graph.add_edge("epilogue", "commit")
     graph.add_edge("commit", END)
-    return graph.compile(checkpointer=saver)
+    return graph.compile()
 
 
 class _Steps:
-    def __init__(self, table: Table) -> None:
-        self._table = table
+    @property
+    def _table(self) -> Table:
+        """The one at which this round is played."""
+        table: Table = get_runtime(Table).context
+        return table
 
     async def context_manager(self, flight: Flight) -> Step:
         """What earlier rounds left to be remembered, and who is to act."""

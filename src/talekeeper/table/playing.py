@@ -97,13 +97,13 @@ class Game:
         self._rounds = rounds
         self._stack = AsyncExitStack()
         self._flight: Flight | None = None
-        self._seated: Table | None = None
 
     async def __aenter__(self) -> Game:
         if isinstance(self._rounds, Rounds):
             self._saver = self._rounds.saver
         else:
             self._saver = (await self._stack.enter_async_context(Rounds(self._rounds))).saver
+        self._graph = turn_graph().copy({"checkpointer": self._saver})
         await self.look()
         return self
 
@@ -112,9 +112,6 @@ class Game:
 
     async def look(self) -> None:
         """Finds out whether a round is in flight at this point of the story, and whether it waits for a person."""
-        if self._seated is not self.table:
-            self._seated, self._unkept = self.table, turn_graph(self.table)
-            self._graph = self._unkept.copy({"checkpointer": self._saver})
         self._thread = await self._name()
         found = await self._graph.aget_state(self._config)
         turns = [_turn(interrupt.value) for task in found.tasks for interrupt in task.interrupts]
@@ -188,8 +185,8 @@ class Game:
     async def _run(self, given: Any) -> AsyncGenerator[Beat, None]:
         kept = given is None or self.waiting is not None or bool(self.table.setup.humans)
         self.waiting = None
-        graph = self._graph if kept else self._unkept
-        async for mode, chunk in graph.astream(given, self._config, stream_mode=["custom", "updates"]):
+        graph = self._graph if kept else turn_graph()
+        async for mode, chunk in graph.astream(given, self._config, context=self.table, stream_mode=["custom", "updates"]):
             if mode == "custom":
                 yield Beat(chunk["kind"], chunk["role"], chunk["seat"], chunk["text"], tuple(chunk["hearers"]))
             elif "__interrupt__" in chunk:
