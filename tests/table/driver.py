@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from talekeeper.memory.moments import AdventureMoment, KeeperResponse, build_moment_from_keeper, format_moments_for_context
 from talekeeper.model import Context
 from talekeeper.table import events as ev
-from talekeeper.table.brain import Ask, Part, Ruling
+from talekeeper.table.brain import Ask, Known, Part, Ruling
 from talekeeper.table.events import Event, audience
 from talekeeper.table.game import GameState, apply
 from talekeeper.table.rules import begin
@@ -45,6 +45,8 @@ class Game:
     log: list[Turn] = field(default_factory=list)
     events: list[Event] = field(default_factory=list)
     moments: list[AdventureMoment] = field(default_factory=list)
+    witnesses: list[tuple[str, ...]] = field(default_factory=list)
+    """Who was there at each of the moments."""
     rulings: list[Ruling] = field(default_factory=list)
     round: int = 0
 
@@ -54,8 +56,18 @@ class Game:
 
     def context(self, seat: str) -> Context:
         heard = [turn.line for turn in self.log if seat == "dm" or seat in turn.hearers][-REMEMBERED:]
-        text = "\n".join([format_moments_for_context(self.moments), *heard]).strip()
+        text = "\n".join([format_moments_for_context(self.known(seat)), *heard]).strip()
         return Context(seat=seat, budget=8000, text=text, tokens=0, stable_tokens=0, counter="none", blocks=())
+
+    def known(self, seat: str) -> list[AdventureMoment]:
+        return [one for one, there in zip(self.moments, self.witnesses, strict=True) if seat == "dm" or seat in there]
+
+    def knowing(self, rulings: Sequence[Ruling]) -> dict[str, Known]:
+        """What those know to whom somebody talks."""
+        talks = [event for one in rulings for event in one.events if isinstance(event, ev.Beat) and event.what == "talk"]
+        names = {talk.about[0]: self.scenario.name(talk.who) for talk in talks}
+        said = {npc: [turn.text for turn in self.log if turn.speaker == who and npc in turn.hearers][-6:] for npc, who in names.items()}
+        return {npc: Known(tuple(self.known(npc)), tuple(said[npc])) for npc in names}
 
     def ask(self, role: Part, seat: str, **more: object) -> Ask:
         knows = None if role == "pc" else self.state
@@ -63,8 +75,9 @@ class Game:
         return Ask(role=role, seat=seat, context=self.context(seat), scene=scene(self.scenario, self.state, seat, self.seed),
                    round=self.round, seed=self.seed, **given)  # type: ignore[arg-type]  # fmt: skip
 
-    def here(self) -> tuple[str, ...]:
-        return tuple(self.state.alive)
+    def here(self, seat: str = "") -> tuple[str, ...]:
+        """Everyone who stands by where someone is."""
+        return self.state.here(self.state.where[seat or self.state.alive[0]]) if self.state.alive else ()
 
     def say(self, speaker: str, text: str, hearers: tuple[str, ...], kind: str = "said") -> None:
         if text:
@@ -79,17 +92,20 @@ class Game:
         for seat in self.state.able:
             text = (people or {}).get(seat) or self.brain.text(self.ask("pc", seat, said=tuple(said)))
             said.append((seat, text))
-            if seat in self.state.alive:
-                rulings.append(self.rule(seat, text))
-        for seat, text in said:
-            self.say(self.scenario.name(seat), text, self.here())
+            self.say(self.scenario.name(seat), text, self.here(seat))
+            rulings.append(self.rule(seat, text))
         self.rulings += rulings
-        self.say("DM", self.brain.text(self.ask("narrator", "dm", rulings=tuple(rulings))), self.here())
+        self.say(
+            "DM",
+            self.brain.text(self.ask("narrator", "dm", rulings=tuple(rulings), knowing=self.knowing(rulings), said=tuple(said))),
+            self.here(),
+        )
 
     def rule(self, actor: str, action: str) -> Ruling:
         ask = self.ask("keeper", "dm", action=action, actor=actor)
         answer: KeeperResponse = _run(self.brain, ask)
         settled = settle(self.state, self.scenario, answer.commands, actor)
+        there = self.here(actor)
         for event in settled.events:
             if isinstance(event, ev.Whispered | ev.SecretLearned | ev.Revealed):
                 self.say("DM", event.text, audience(event, self.state), "whisper")
@@ -97,6 +113,7 @@ class Game:
         self.events += settled.events
         moment = build_moment_from_keeper(answer, len(self.log))
         self.moments += [moment] if moment else []
+        self.witnesses += [there] if moment else []
         return Ruling(actor, action, answer.resolution, settled.events, settled.refused)
 
     def epilogue(self) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -231,6 +233,24 @@ def test_memory_and_recap_are_told_in_plain_words(file: str) -> None:
     for raw in ("##", "  | ", "(crooked_eel)", "[DM]", "[STORY", "- Turn"):
         assert raw not in out
     assert "What everyone knows" in out
+
+
+def test_a_game_is_listed_with_its_adventure_and_round(file: str) -> None:
+    run("play", "--file", file, "--seed", "5", "--story", "heist", "--auto", "--rounds", "2")
+    run("init", "--file", file, "--story", "plain", "--seat", "dm:dm")
+    assert re.search(r"heist .* The Tidelamp, round 3$", run("stories", "--file", file), re.M)
+    rows = json.loads(run("stories", "--file", file, "--json"))
+    assert [(row["story"], row["adventure"], row["round"]) for row in rows] == [("heist", "The Tidelamp", 3), ("plain", None, None)]
+
+
+def test_a_game_is_deleted_with_the_round_that_waits(file: str) -> None:
+    for story in ("heist", "other"):
+        run("play", "--file", file, "--seed", "5", "--story", story, typed="/quit\n")
+    run("delete", "--file", file, "--story", "heist", "--yes")
+    with sqlite3.connect(f"{file}.table") as kept:
+        threads = {thread for (thread,) in kept.execute("SELECT DISTINCT thread_id FROM checkpoints")}
+    assert len(threads) == 1
+    assert "heist" not in str(threads)
 
 
 def test_why_says_that_no_model_was_asked(file: str) -> None:

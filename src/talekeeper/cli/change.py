@@ -8,6 +8,7 @@ import click
 
 from talekeeper.cli.app import BACK, KEEPING, Desk, command, confirm, main, turn_ref, words_or_stdin
 from talekeeper.cli.look import fold_lines, turn_lines
+from talekeeper.cli.play import drop_rounds, need_play, rounds_file
 from talekeeper.cli.screen import Status, count, one_line, safe
 
 if TYPE_CHECKING:
@@ -201,6 +202,9 @@ async def delete(desk: Desk, yes: bool) -> None:
     """
     async with desk.keeper() as keeper:
         story = await desk.find(keeper)
+        if rounds_file(desk).exists():
+            need_play()
         confirm(f"Delete the story {safe(desk.story)!r} with its {count(story.head, 'entry', 'entries')}, for good?", yes)
         await keeper.delete(desk.key)
+    await drop_rounds(desk)
     desk.show({"deleted": desk.key}, lambda: [f"the story {safe(desk.story)!r} is gone"])

@@ -24,7 +24,7 @@ PHRASE = 1000
 
 @command(main, "stories", KEEPING)
 async def stories(desk: Desk) -> None:
-    """List the stories in the file.
+    """List the stories in the file; of a game, its adventure and the round it is in.
 
     \b
     Example:
@@ -37,19 +37,28 @@ async def stories(desk: Desk) -> None:
         if not rows:
             yield f"no stories in {safe(str(desk.file))!r} yet; run talekeeper init"
             return
-        cells = [[safe(str(value)) for value in row.values()] for row in rows]
-        yield from table(cells, ["tenant", "user", "story", "seats", "entries", "branches"], "lllrrr")
+        cells = [[safe(str(value)) for value in list(row.values())[:-2]] + [safe(_game(row))] for row in rows]
+        yield from table(cells, ["tenant", "user", "story", "seats", "entries", "branches", "game"], "lllrrrl")
 
     desk.show(rows, lines)
 
 
 async def _story_row(keeper: Keeper, key: MemoryKey) -> dict[str, Any]:
+    from talekeeper.table.table import glimpse
+
     record = await keeper.store.load(key)
     branches = record.branches if record is not None else {}
     own = [(await keeper.store.head(record.id, branch.id)).seq - branch.at for branch in branches.values()] if record is not None else []
     seats = record.config["seats"] if record is not None else []
     named = {"tenant": key.tenant_id, "user": key.user_id, "story": key.session_id}
-    return {**named, "seats": len(seats), "entries": sum(own), "branches": len(own)}
+    game = await glimpse(await keeper.story(key)) if record is not None else None
+    played = {"adventure": game.adventure if game else None, "round": game.round if game else None}
+    return {**named, "seats": len(seats), "entries": sum(own), "branches": len(own), **played}
+
+
+def _game(row: Mapping[str, Any]) -> str:
+    """Which adventure a story is, and how far it has come."""
+    return f"{row['adventure']}, round {row['round']:,}" if row["adventure"] else ""
 
 
 def seat_rows(story: Story) -> list[str]:

@@ -62,6 +62,17 @@ def rounds_file(desk: Desk) -> Path:
     return desk.file.with_name(f"{desk.file.name}.table")
 
 
+async def drop_rounds(desk: Desk) -> None:
+    """Removes what the desk's story has in the file of rounds that wait for a person."""
+    file = rounds_file(desk)
+    if not file.exists():
+        return
+    from talekeeper.table.playing import Rounds
+
+    async with Rounds(file) as rounds:
+        await rounds.drop(desk.key)
+
+
 @command(main, "play", PLAYING)
 @click.option("--scenario", metavar="NAME|FILE", help="Which adventure. Default: you are asked, or the first one shipped.")
 @click.option("--party", metavar="A,B", help="Which of its heroes come along. Default: the first three.")

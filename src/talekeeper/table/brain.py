@@ -10,8 +10,8 @@ everything (DM, keeper, narrator, epilogue) and never to a player character.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
 from typing import Literal, Protocol, runtime_checkable
 
 from talekeeper.memory.moments import AdventureMoment, KeeperResponse
@@ -110,6 +110,15 @@ class Ruling:
 
 
 @dataclass(frozen=True, slots=True)
+class Known:
+    """What someone who is not of the party may speak of: the moments they were there for, and what was said in their hearing by the one
+    who talks to them now."""
+
+    moments: tuple[AdventureMoment, ...] = ()
+    said: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Objection:
     """Why an answer was not taken: what is wrong with it, its words, and what of them was heard before."""
 
@@ -144,8 +153,10 @@ class Ask:
     """Whom the party follows: a person, if there is one. Empty: the first of the party who can act."""
     rulings: tuple[Ruling, ...] = ()
     """What was decided in this round, in order: what the narrator tells of."""
+    knowing: Mapping[str, Known] = field(default_factory=dict)
+    """For the narrator: what those know to whom somebody talks in this round. They were not everywhere, as the DM is."""
     moments: tuple[AdventureMoment, ...] = ()
-    """What the epilogue is made of."""
+    """What the epilogue is made of: what all of the party know."""
     objection: Objection | None = None
     """The last answer to this very ask contradicted the game: another one is wanted, that goes on from what was heard of it."""
 

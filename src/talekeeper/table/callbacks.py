@@ -15,7 +15,7 @@ from talekeeper.table.prose import phrases
 
 _MOMENT = re.compile(r"^- Turn \d+ \(\w+\): (.+)$", re.M)
 _QUOTE = re.compile(r"“([^“”]{16,160})”")
-_SPEAKER = re.compile(r"^\s*\[?([^\]:\n]{1,40})\]?(?:, whispering)?: (.*)$", re.M)
+_OURS = re.compile(r"\b(?:our|us|we|ourselves)\b")
 _SENTENCE = re.compile(r"[^.!?…]+[.!?…]")
 _SAYS = re.compile(r"\b(?:says|said|whispers|asks|answers|mutters|adds|calls)\b")
 _NEAR = 60
@@ -69,14 +69,25 @@ def _is_common(words: str) -> bool:
     return any(run in _common_runs() for run in _runs(words))
 
 
-def said_to(context: str, who: str, npc: Iterable[str]) -> list[str]:
-    """What somebody said in so many words in a turn of their own that names an NPC."""
+def said_to(turns: Iterable[str], npc: Iterable[str]) -> list[str]:
+    """What somebody said in so many words in turns that name an NPC, newest first."""
     names = re.compile(r"\b(?:" + "|".join(re.escape(name) for name in npc) + r")\b")
-    found = []
-    for line in _SPEAKER.finditer(context):
-        if line[1] == who and names.search(line[2]):
-            found += [words for quote in re.findall(r"[“\"]([^“”\"]{12,120})[”\"]", line[2]) if (words := _whole(quote))]
-    return list(dict.fromkeys(found))
+    spoken = [quote for text in turns if names.search(text) for quote in re.findall(r"[“\"]([^“”\"]{12,120})[”\"]", text)]
+    return list(dict.fromkeys(words for quote in reversed(spoken) if (words := _whole(quote))))
+
+
+def retold(deed: str, we: str) -> str:
+    """A deed that read on after “we”, for one who says “you” or “they” instead."""
+    forms = {"you": ("your", "you", "you", "yourselves"), "they": ("their", "them", "they", "themselves")}[we]
+    return _OURS.sub(lambda found: dict(zip(("our", "us", "we", "ourselves"), forms, strict=True))[found[0]], deed)
+
+
+def as_seen_by(deed: str, names: Iterable[str]) -> str:
+    """A deed as one tells it who was there; nothing where they would have to speak of themselves as of somebody else."""
+    them = "(?:" + "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True)) + ")"
+    told = re.sub(rf"\b{them}['’]s\b", "my", retold(deed.rstrip(". "), "you"))
+    told = re.sub(rf"\b{them}$", "me", told)
+    return "" if re.search(rf"\b{them}\b", told) else told
 
 
 def _whole(quote: str) -> str:

@@ -129,6 +129,7 @@ class MakePromise(Command):
     to: str
     text: str = prose("")
     by: str = ""
+    secretly: bool = False
 
 
 @dataclass(frozen=True, slots=True)

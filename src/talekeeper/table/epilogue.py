@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from talekeeper.memory.moments import AdventureMoment, keep_moments
 from talekeeper.table.brain import Ask
+from talekeeper.table.callbacks import retold
 from talekeeper.table.game import GameState
 from talekeeper.table.prose import Prose, capital, joined, listed, person_slots, phrases, short
+from talekeeper.table.rules import is_lasting
 from talekeeper.table.scenario import Scenario
 
 _MOMENTS = 7
@@ -32,12 +34,17 @@ def _deeds(scenario: Scenario, ask: Ask, state: GameState, prose: Prose) -> str:
     moments: list[AdventureMoment] = keep_moments(ask.moments, _MOMENTS)
     if not moments:
         return ""
-    party = listed([scenario.name(one) for one in state.party])
+    party = listed([_called(scenario, one) for one in state.party])
     told = [
-        prose.must("end.moment", f"moment/{index}", party=party if index == 0 else "they", deed=moment.summary.rstrip("."))
+        prose.must("end.moment", f"moment/{index}", party=party if index == 0 else "they", deed=retold(moment.summary.rstrip("."), "they"))
         for index, moment in enumerate(moments)
     ]
     return f"{prose.must('end.after')} {'; '.join(one[:1].lower() + one[1:] for one in told)}."
+
+
+def _called(scenario: Scenario, who: str) -> str:
+    person = scenario.person(who)
+    return short(person) if person is not None else scenario.name(who)
 
 
 def _people(scenario: Scenario, state: GameState, prose: Prose) -> str:
@@ -57,14 +64,15 @@ def _people(scenario: Scenario, state: GameState, prose: Prose) -> str:
 def _words(scenario: Scenario, state: GameState, prose: Prose) -> str:
     """What was promised, and who thinks what of them now."""
     lines = []
-    weighty = [(name, one) for name, one in state.promises.items() if not name.startswith("errand.")]
-    for _, promise in weighty[-4:]:
-        slots = {"who": scenario.name(promise.by), "npc": scenario.name(promise.to), "promise": promise.text}
-        lines.append(prose.pick(f"end.{promise.state}", **slots))
+    known = [(name, one) for name, one in state.promises.items() if all(map(one.is_known_to, state.party))]
+    for name, promise in [one for one in known if not one[0].startswith("errand.")][-4:]:
+        slots = {"who": _called(scenario, promise.by), "npc": _called(scenario, promise.to), "promise": promise.text}
+        outcome = "kept" if promise.state == "open" and is_lasting(scenario, name) else promise.state
+        lines.append(prose.pick(f"end.{outcome}", name, **slots))
     for npc in scenario.npcs.values():
         felt = [state.feels(npc.id, one) for one in state.party]
         if npc.id not in state.dead and max(felt) >= _DEVOTED and prose.once_in(2, f"friend/{npc.id}"):
-            lines.append(prose.pick("end.friend", npc=short(npc)))
+            lines.append(prose.pick("end.friend", npc.id, npc=short(npc)))
         elif npc.id not in state.dead and min(felt) <= _HOSTILE:
-            lines.append(prose.pick("end.enemy", npc=short(npc)))
+            lines.append(prose.pick("end.enemy", npc.id, npc=short(npc)))
     return capital(joined(*lines[:6]))

@@ -133,6 +133,7 @@ class PromiseMade(Event):
     by: str
     to: str
     text: str = prose()
+    secretly: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from talekeeper.errors import InvalidInput
 from talekeeper.model import to_json
 from talekeeper.table import events as ev
-from talekeeper.table.events import Event
+from talekeeper.table.events import Event, audience
 
 DANGERS = ("safe", "uneasy", "dangerous", "deadly", "cleared")
 HALE, HURT, BADLY_HURT, DOWN = range(4)
@@ -27,12 +27,16 @@ V = TypeVar("V")
 
 @dataclass(frozen=True, slots=True)
 class Promise:
-    """Who gave whom their word, and what became of it."""
+    """Who gave whom their word, who heard it, and what became of it."""
 
     by: str
     to: str
     text: str
     state: str = "open"
+    heard: tuple[str, ...] = ()
+
+    def is_known_to(self, who: str) -> bool:
+        return who in (self.by, self.to, *self.heard)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,7 +155,7 @@ _APPLY: Mapping[type[Event], Callable[[GameState, Any], GameState]] = {
     ev.ItemLost: lambda state, event: _handed(state, event, f"@{event.left_at}" if event.left_at else GONE),
     ev.ItemGiven: lambda state, event: _handed(state, event, event.taker),
     ev.PromiseMade: lambda state, event: replace(
-        state, promises=_with(state.promises, event.promise, Promise(event.by, event.to, event.text))
+        state, promises=_with(state.promises, event.promise, Promise(event.by, event.to, event.text, heard=audience(event, state)))
     ),
     ev.PromiseKept: lambda state, event: _promised(state, event, "kept"),
     ev.PromiseBroken: lambda state, event: _promised(state, event, "broken"),
@@ -196,7 +200,7 @@ def state_from_json(raw: Mapping[str, Any]) -> GameState:
                 "quests": tuple(raw["quests"]),
                 "hidden": tuple(raw["hidden"]),
                 "knows": {secret: tuple(who) for secret, who in raw["knows"].items()},
-                "promises": {name: Promise(**promise) for name, promise in raw["promises"].items()},
+                "promises": {name: Promise(**{**one, "heard": tuple(one.get("heard", ()))}) for name, one in raw["promises"].items()},
             }
         )
     except (KeyError, TypeError, AttributeError) as exc:

@@ -326,7 +326,7 @@ def _make_promise(desk: _Desk, command: cm.MakePromise) -> list[Event]:
         raise _No(f"that was promised to {desk.name(to)} before")
     if not text or by == to:
         raise _No("a promise needs words, and someone else to give them to")
-    return [ev.PromiseMade(command.promise, by, to, text)]
+    return [ev.PromiseMade(command.promise, by, to, text, command.secretly)]
 
 
 def _promise(desk: _Desk, id: str) -> tuple[str, str, str]:

@@ -8,11 +8,10 @@ matched as whole words, what is quoted or remembered does not count, and a name 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from talekeeper.table.events import Event, audience
-from talekeeper.table.game import GameState, apply
+from talekeeper.table.game import GameState
 from talekeeper.table.scenario import Hero, Named, Npc, Scenario
 
 
@@ -46,7 +45,7 @@ class Ledger:
 
 
 def ledger(state: GameState, scenario: Scenario) -> Ledger:
-    """What is owed, held, lost and known. For one seat, give it the state that `seen_by` makes."""
+    """What is owed, held, lost and known. For some of the party, give it the state that `known_to` makes."""
     name = scenario.name
     return Ledger(
         promises=tuple(PromiseLine(name(one.by), name(one.to), one.text, one.state) for one in state.promises.values()),
@@ -60,28 +59,15 @@ def ledger(state: GameState, scenario: Scenario) -> Ledger:
     )
 
 
-def seen_by(seat: str, start: GameState, events: Iterable[Event]) -> GameState:
-    """The game as one seat knows it: the fold of what it may know. Others' secrets are not even a gap in it."""
-    whole = seen = _without_secrets(start, seat)
-    for event in events:
-        if seat in audience(event, whole):
-            seen = apply(seen, event)
-        whole = apply(whole, event)
-    return _without_secrets(seen, seat)
-
-
 def known_to(people: Sequence[str], state: GameState) -> GameState:
-    """The state as far as some of the party may look into it: without secrets and pocketed things of the others. Nobody: all of it."""
+    """The state as far as some of the party may look into it: what they heard of promises, what they know of secrets (and not who else
+    does), and no pocketed things of others. Nobody: all of it."""
     if not people:
         return state
     theirs = {item: holder for item, holder in state.items.items() if item not in state.hidden or holder in people}
-    knows = {secret: who for secret, who in state.knows.items() if set(people) & set(who)}
-    return replace(state, items=theirs, knows=knows)
-
-
-def _without_secrets(state: GameState, seat: str) -> GameState:
-    """The state without what other player characters know and this seat does not."""
-    return replace(state, knows={secret: known for secret, known in state.knows.items() if seat in known}, flags={})
+    knows = {secret: tuple(one for one in who if one in people) for secret, who in state.knows.items() if set(people) & set(who)}
+    promises = {name: one for name, one in state.promises.items() if any(map(one.is_known_to, people))}
+    return replace(state, items=theirs, knows=knows, promises=promises)
 
 
 # -- free prose --------------------------------------------------------------------------------------------------------

@@ -10,12 +10,12 @@ from typing import Any
 
 from talekeeper.table import callbacks
 from talekeeper.table import events as ev
-from talekeeper.table.brain import Ask, Ruling
+from talekeeper.table.brain import Ask, Known, Ruling
 from talekeeper.table.choices import company, offers, people_here, told, topic_name
 from talekeeper.table.contest import outcome_of
 from talekeeper.table.game import DOWN, HURT, GameState
 from talekeeper.table.prose import Prose, capital, definite, joined, listed, person_slots, phrases, short
-from talekeeper.table.rules import holds, watch, ways_out
+from talekeeper.table.rules import holds, is_lasting, watch, ways_out
 from talekeeper.table.scenario import Hero, Npc, Scenario
 
 
@@ -146,17 +146,18 @@ class Narrator:
         return joined(*parts) or self.prose.must("talk.unknown", **self._npc(npc.id))
 
     def _remembers(self, npc: Npc) -> str:
-        """What an NPC has not forgotten of this one."""
+        """What an NPC has not forgotten of this one: what was promised, said and done where they were, and nothing else."""
         slots = self._npc(npc.id)
-        mine = [one for one in self.state.promises.values() if one.to == npc.id and one.by == self.actor]
-        found = [self.prose.pick(f"talk.{one.state}_promise", promise=one.text, **slots) for one in mine]
-        said = callbacks.said_to(self.ask.context.text, self.scenario.name(self.actor), npc.names)
-        found += [self.prose.pick("talk.remember_words", quote=quote, **slots) for quote in said[:1]]
+        known = self.ask.knowing.get(npc.id, Known())
+        mine = [(name, one) for name, one in self.state.promises.items() if one.to == npc.id and one.by == self.actor]
+        due = [one for name, one in mine if not is_lasting(self.scenario, name)]
+        found = [self.prose.pick(f"talk.{one.state}_promise", promise=one.text, **slots) for one in due]
+        found += [self.prose.pick("talk.remember_words", quote=quote, **slots) for quote in callbacks.said_to(known.said, npc.names)[:1]]
         if self.state.wounds.get(self.actor, 0) >= HURT:
             found.append(self.prose.pick("talk.wounded", **slots))
         dead = [self._call(one) for one in self.state.party if one in self.state.dead]
         found += [self.prose.pick("talk.grief", dead=listed(dead), **slots)] if dead else []
-        deeds = callbacks.deeds(self.ask.context.text)
+        deeds = [deed for one in known.moments if (deed := callbacks.as_seen_by(one.summary, npc.names))]
         if deeds and self.prose.once_in(2, f"deed/{npc.id}"):
             found.append(self.prose.pick("talk.remember_deed", deed=deeds[self.prose.chance(len(deeds), "deed")], **slots))
         return next((line for line in found if line), "")

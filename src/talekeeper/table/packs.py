@@ -165,6 +165,10 @@ def _hero(t: Table) -> sc.Hero:
     return hero
 
 
+def _vow(t: Table) -> sc.Vow:
+    return sc.Vow(id=t.id(), to=t.text("to"), text=t.text("text"), lasting=t.get("lasting", bool, False))
+
+
 def _item(t: Table) -> sc.Item:
     return sc.Item(
         id=t.id(),
@@ -272,7 +276,7 @@ def _scenario(t: Table) -> sc.Scenario:
         npcs=_by_id(t, "npcs", _npc, 1),
         items=_by_id(t, "items", _item),
         secrets=_by_id(t, "secrets", _secret),
-        vows=_by_id(t, "vows", lambda one: sc.Vow(id=one.id(), to=one.text("to"), text=one.text("text"))),
+        vows=_by_id(t, "vows", _vow),
         deeds=tuple(_by_id(t, "deeds", _deed).values()),
         encounters=_by_id(t, "encounters", _encounter),
         happenings=tuple(_by_id(t, "happenings", _happening).values()),

@@ -97,6 +97,11 @@ _CLAUSES: Mapping[str, Callable[[GameState, Scenario, tuple[str, ...], str], boo
 }
 
 
+def is_lasting(scenario: Scenario, promise: str) -> bool:
+    """Whether a promise is kept by leaving something alone: nobody can be asked when it will be done."""
+    return promise in scenario.vows and scenario.vows[promise].lasting
+
+
 def watch(state: GameState) -> str:
     """Which of the six watches of the day it is."""
     return WATCHES[state.clock % len(WATCHES)]
@@ -135,7 +140,7 @@ class _Doing:
 
     def vow(self, promise: str) -> cm.MakePromise:
         vow = self.scenario.vows[promise]
-        return cm.MakePromise(promise, vow.to, vow.text, self.actor)
+        return cm.MakePromise(promise, vow.to, vow.text, self.actor, self.secretly)
 
     def is_open(self, promise: str) -> bool:
         """Whether a promise was made and is still owed: what nobody promised cannot be kept, and need not be."""

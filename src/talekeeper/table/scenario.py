@@ -177,11 +177,12 @@ class Secret:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vow:
-    """A promise that the pack foresees."""
+    """A promise that the pack foresees. A lasting one is kept as long as it is not broken: nobody can be done with it."""
 
     id: str
     to: str
     text: str
+    lasting: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
-from talekeeper.errors import Conflict, InvalidInput
+from talekeeper.errors import Conflict, InvalidInput, TalekeeperError
 from talekeeper.keeper import Keeper
-from talekeeper.memory.moments import adventure_moments
+from talekeeper.memory.moments import AdventureMoment, adventure_moments
 from talekeeper.memory.parts import facts, loose_ends, remember
 from talekeeper.memory.scopes import MemoryService
 from talekeeper.model import AUTHOR_KINDS, HEARD_KINDS, Context, Mark, Marked, MemoryKey, Seat, Turn
@@ -23,8 +23,8 @@ from talekeeper.recipe import Note
 from talekeeper.replay import Past
 from talekeeper.story import Story
 from talekeeper.table import packs, rules
-from talekeeper.table.brain import Ask, Brain, Part
-from talekeeper.table.events import event_from_json
+from talekeeper.table.brain import Ask, Brain, Known, Part, Ruling
+from talekeeper.table.events import Beat, event_from_json
 from talekeeper.table.flight import DM, GAME, Flight, Told, drafts_of
 from talekeeper.table.game import GameState, fold, state_from_json, state_to_json
 from talekeeper.table.scenario import Scenario
@@ -39,6 +39,8 @@ Brains: TypeAlias = "Brain | Mapping[Part, Brain]"
 """Who answers: one for everyone, or one per role."""
 LONGEST_QUERY = 240
 """The end of what was last said or done, in characters: what a prompt's memories are looked up by."""
+_WORDS_KEPT = 6
+"""How many of the newest speeches of one who talks to them an NPC thinks back to."""
 STATE_EVERY = 24
 """After so many rulings the whole state is noted, so that resuming need not fold the game from its beginning."""
 
@@ -148,10 +150,31 @@ class Table:
             round=flight["round"], seed=self.setup.seed, state=None if role == "pc" else state, said=told.said, leader=self.leader(state),
             rulings=told.rulings,
         )  # fmt: skip
+        if role == "narrator":
+            ask = replace(ask, knowing=await self._knowing(told.rulings))
         if role == "epilogue":
-            ask = replace(ask, moments=tuple(await adventure_moments(self.story, DM)))
+            ask = replace(ask, moments=await self._shared_moments(flight))
         self.asked[f"{role}:{seat}"] = ask
         return ask
+
+    async def _knowing(self, rulings: Sequence[Ruling]) -> dict[str, Known]:
+        """What those to whom somebody talks have heard of the party, and of the one who talks."""
+        talks = [event for ruling in rulings for event in ruling.events if isinstance(event, Beat) and event.what == "talk"]
+        since = max(0, self.story.head - KEPT)
+        known: dict[str, Known] = {}
+        for talk in talks:
+            npc = talk.about[0]
+            said = await self.story.turns(seat=npc, speaker=talk.who, after=since, limit=_WORDS_KEPT, newest=True)
+            known[npc] = Known(tuple(await adventure_moments(self.story, npc)), tuple(turn.text for turn in said))
+        return known
+
+    async def _shared_moments(self, flight: Flight) -> tuple[AdventureMoment, ...]:
+        """What all of the party know of, this round included: an ending is told to all of them."""
+        found = [await adventure_moments(self.story, seat) for seat in self.setup.party]
+        shared = set.intersection(*({moment.id for moment in one} for one in found))
+        new = [one["moment"] for one in flight["decisions"] if one["moment"] is not None and not one["private"]]
+        now = [AdventureMoment(self.story.head + number, *moment) for number, moment in enumerate(new, 1)]
+        return (*(moment for moment in found[0] if moment.id in shared), *now)
 
     async def remember(self, seat: str, *, place: str | None, present: Sequence[str], query: str | None = None) -> Context:
         """The seat's context, with its facts and loose ends, and its memories of this place and of those who are here."""
@@ -300,6 +323,28 @@ async def branch_played(story: Story) -> str:
     noted = await (await story.switch(MAIN)).marks(None, BRANCH, limit=1)
     there = {branch.name for branch in await story.branches()}
     return noted[0].data["branch"] if noted and noted[0].data["branch"] in there else MAIN
+
+
+@dataclass(frozen=True, slots=True)
+class Glimpse:
+    """A game from far away: which adventure it is, and its next round on the branch that was played last."""
+
+    adventure: str
+    round: int
+
+
+async def glimpse(story: Story) -> Glimpse | None:
+    """What one sees of the game of a story without sitting down to it; None where it has none."""
+    noted = await story.marks(None, SETUP, limit=1)
+    if not noted:
+        return None
+    played = await story.switch(await branch_played(story))
+    newest = await played.marks(None, ROUND, limit=1)
+    try:
+        title = packs.load(noted[-1].data["pack"]).title
+    except TalekeeperError:  # an adventure of one's own that has been moved or changed: the story is still there
+        title = str(noted[-1].data["pack"])
+    return Glimpse(title, int(newest[-1].data["round"]) + 1 if newest else 1)
 
 
 async def resume(

@@ -1,0 +1,146 @@
+"""Nobody speaks of what they have not heard: people of a pack know what was said and done where they were, and an ending is told to all."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from importlib import resources
+from pathlib import Path
+
+import pytest
+
+import talekeeper as tk
+from talekeeper.memory.moments import adventure_moments
+from talekeeper.table.brain import Ask, Part
+from talekeeper.table.callbacks import as_seen_by, retold
+from talekeeper.table.commands import MakePromise
+from talekeeper.table.events import Beat
+from talekeeper.table.flight import DM
+from talekeeper.table.ledger import known_to, ledger
+from talekeeper.table.packs import load
+from talekeeper.table.playing import Game
+from talekeeper.table.rules import begin as first_state
+from talekeeper.table.settling import settle
+from talekeeper.table.storyteller import Storyteller
+from talekeeper.table.table import Setup, Table, begin
+
+
+class Listening(Storyteller):
+    """The storyteller, and what it was asked and answered."""
+
+    def __init__(self, scenario: object) -> None:
+        super().__init__(scenario)  # type: ignore[arg-type]
+        self.told: list[tuple[Ask, str]] = []
+
+    def text(self, ask: Ask) -> str:
+        self.told.append((ask, super().text(ask)))
+        return self.told[-1][1]
+
+
+async def table_of(keeper: tk.Keeper, pack: str, seed: int, *humans: str) -> Table:
+    party = ("nell", "osric", "ibbi")
+    return await begin(keeper, tk.MemoryKey("local", "local", f"s{seed}"), Setup(pack, party, humans, seed), Listening)
+
+
+def tales(table: Table, role: Part = "narrator") -> list[tuple[Ask, str]]:
+    brain = table.brain(role)
+    assert isinstance(brain, Listening)
+    return [(ask, text) for ask, text in brain.told if ask.role == role]
+
+
+async def say(game: Game, text: str) -> None:
+    async for _ in game.round():
+        pass
+    async for _ in game.answer(text):
+        pass
+
+
+@pytest.fixture(scope="module")
+def marked(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The Tidelamp, in which every deed that is worth remembering has a word of its own that stands nowhere else."""
+    text = (resources.files("talekeeper.table") / "scenarios" / "tidelamp.toml").read_text("utf-8")
+    numbers = iter(range(1000))
+    text = re.sub(r'^summary = ".*"$', lambda _: f'summary = "did what is called canary{next(numbers)}x"', text, flags=re.M)
+    path = tmp_path_factory.mktemp("packs") / "marked.toml"
+    path.write_text(text, "utf-8")
+    return path
+
+
+async def test_people_speak_of_what_they_were_there_for_and_of_nothing_else(marked: Path) -> None:
+    spoken = 0
+    async with tk.open(":memory:") as keeper:
+        for seed in (1, 2, 3, 4):
+            table = await table_of(keeper, str(marked), seed)
+            async with Game(table) as game:
+                for _ in range(14):
+                    known = {npc: {one.summary for one in await adventure_moments(table.story, npc)} for npc in table.scenario.npcs}
+                    before = len(tales(table))
+                    async for _ in game.round():
+                        pass
+                    for ask, text in tales(table)[before:]:
+                        talks = [
+                            one.about[0] for ruling in ask.rulings for one in ruling.events if isinstance(one, Beat) and one.what == "talk"
+                        ]
+                        for canary in re.findall(r"canary\d+x", text):
+                            spoken += 1
+                            assert any(canary in summary for npc in talks for summary in known[npc]), (seed, ask.round, text)
+    assert spoken, "somebody did bring up what they had seen"
+
+
+async def test_words_are_remembered_by_those_who_heard_them() -> None:
+    remembered = 0
+    async with tk.open(":memory:") as keeper:
+        for seed in (1, 2, 3):
+            table = await table_of(keeper, "tidelamp", seed, "nell")
+            async with Game(table) as game:
+                await say(game, "“I shall rob Dorrit Scale of every herring she has,” I say to Osric.")
+                await say(game, "I go to the fish market.")
+                await say(game, "“Somebody will tell you about the Gannet, Dorrit.”")
+                for _ in range(3):
+                    await say(game, "I talk to Dorrit.")
+            told = " ".join(text for _, text in tales(table))
+            assert "herring she has" not in told, told
+            remembered += "tell you about the Gannet" in told
+    assert remembered, "what was said to her face she keeps in mind"
+
+
+async def test_an_ending_is_made_of_what_all_of_the_party_know_and_of_its_last_deed() -> None:
+    async with tk.open(":memory:") as keeper:
+        table = await table_of(keeper, "tidelamp", 1)
+        secret = {"type": "discovery", "summary": "read the letter under the floor", "significance": 1.0}
+        async with Game(table) as game:
+            async for _ in game.round():
+                pass
+            await table.story.append("", "A letter.", kind="event", heard_by=("nell",), marks=[tk.Mark("moment", secret)])
+            while not (await table.state()).ending:
+                async for _ in game.round():
+                    pass
+        asked, _ = tales(table, "epilogue")[-1]
+        told = [one.summary for one in asked.moments]
+        everything = [one.summary for one in await adventure_moments(table.story, DM)]
+        assert "read the letter under the floor" in everything
+        assert "read the letter under the floor" not in told
+        assert any("Tidelamp" in one or "tower" in one for one in told[-2:]), told
+
+
+def test_a_deed_is_told_by_the_one_who_tells_it() -> None:
+    assert retold("walked through the drowse without closing our eyes", "they") == "walked through the drowse without closing their eyes"
+    assert as_seen_by("took Marlo Finch's job", ["Marlo Finch", "Marlo"]) == "took my job"
+    assert as_seen_by("got a seal from Old Pell", ["Old Pell", "Pell"]) == "got a seal from me"
+    assert as_seen_by("won Captain Hale of the watch, who will look away", ["Captain Hale", "Hale"]) == ""
+
+
+def test_a_ledger_shows_the_promises_that_one_heard() -> None:
+    """Osric gives Marlo his word where nobody hears it, and Brine before all."""
+    pack = load("tidelamp")
+    given = [MakePromise("a", "marlo", "to sing", secretly=True), MakePromise("b", "brine", "to mend the roof")]
+    state = settle(first_state(pack, ("nell", "osric")), pack, given, "osric").state
+    assert [one.text for one in ledger(known_to(("nell",), state), pack).promises] == ["to mend the roof"]
+    assert [one.text for one in ledger(known_to(("osric",), state), pack).promises] == ["to sing", "to mend the roof"]
+    assert len(ledger(known_to((), state), pack).promises) == 2, "whoever looks behind the screen sees all of it"
+
+
+def test_a_ledger_does_not_tell_who_else_knows_a_secret() -> None:
+    pack = load("tidelamp")
+    state = replace(first_state(pack, ("nell", "osric")), knows={"pact": ("nell", "osric")})
+    assert ledger(known_to(("nell",), state), pack).secrets == ((pack.secrets["pact"].text, ("Nell Tarn",)),)
