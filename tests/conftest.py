@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
+import signal
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -16,10 +17,13 @@ from hypothesis import settings
 
 import talekeeper as tk
 
-settings.register_profile("same", derandomize=True)
-settings.register_profile("explore", derandomize=False, print_blob=True)
+settings.register_profile("same", derandomize=True, deadline=None)  # how long an example takes says more about the neighbours
+settings.register_profile("explore", derandomize=False, print_blob=True, deadline=None)
 settings.load_profile(os.environ.get("TALEKEEPER_HYPOTHESIS", "same"))
 """A run tells the same twice. `TALEKEEPER_HYPOTHESIS=explore scripts/test tests/properties` looks for new failures."""
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+"""Whoever starts the tests in the background may have turned Ctrl-C off; programs that the tests start would inherit that."""
 
 NOW = 1_750_000_000.0
 """What the clock of every keeper shows, always."""
