@@ -253,7 +253,7 @@ async def test_what_is_looked_at_is_bounded_and_follows_the_budget(tmp_path: Pat
     read = Hot.read
 
     async def watched(self: Hot, **wanted: Any) -> Found:
-        looked.append(len(wanted.get("positions", ())))
+        looked.append(len(wanted.get("positions", ())) + len(wanted.get("outlines", ())))
         return await read(self, **wanted)
 
     monkeypatch.setattr(Hot, "read", watched)

@@ -12,9 +12,10 @@ from itertools import groupby
 from typing import NamedTuple
 
 from talekeeper.context import Plan, Wish, block_of
-from talekeeper.model import Block, Context, Item, LeftOut, Turn
+from talekeeper.model import Block, Context, Item, LeftOut
+from talekeeper.paragraphs import Line
 from talekeeper.recipe import Note, Part
-from talekeeper.rendering import defuse, label, render
+from talekeeper.rendering import defuse, label
 
 PINNED = float("inf")
 """The rank of what never drops."""
@@ -37,16 +38,12 @@ def note_row(note: Note, count: Callable[[str], int]) -> Row:
     return Row(Item(text=text, tokens=count(text), kind="entry", sources=note.sources), PINNED if note.pinned else note.rank)
 
 
-def turn_rows(turns: Iterable[tuple[Turn, float]], count: Callable[[str], int]) -> list[Row]:
+def turn_rows(lines: Iterable[tuple[Line, float]]) -> list[Row]:
     """Turns with their ranks as rows, in order of time."""
-    told = sorted(turns, key=lambda row: row[0].seq)
-    dated = len(told) > 1 and all(turn.when is not None for turn, _ in told)
-    rows = []
-    for turn, rank in told:
-        text = render(turn.kind, turn.voice, turn.text, None if dated else turn.when)
-        item = Item(text=text, tokens=count(text), kind="turn", sources=(turn.id,))
-        rows.append(Row(item, rank, f"({label(turn.when)})\n" if dated and turn.when is not None else ""))
-    return rows
+    told = sorted(lines, key=lambda row: row[0].seq)
+    if len(told) > 1 and all(line.turn.when is not None for line, _ in told):
+        return [Row(line.undated, rank, f"({label(line.turn.when or '')})\n") for line, rank in told]
+    return [Row(line.item, rank) for line, rank in told]
 
 
 def assemble(wish: Wish, plan: Plan, rows: Rows, budget: int, counter: str, count: Callable[[str], int]) -> Context:

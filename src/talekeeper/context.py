@@ -66,8 +66,6 @@ class Plan:
     left_out: list[LeftOut]
     room: int
     highlights: list[Line]
-    counts: dict[str, int] = field(default_factory=dict)
-    """Tokens of texts that are shown again and again."""
 
     def extend(self, line: Line) -> None:
         """One more turn was heard."""

@@ -19,6 +19,7 @@ from talekeeper import recall
 from talekeeper.context import Plan
 from talekeeper.errors import Conflict, StoreCorrupt
 from talekeeper.folds import Missing, Node, Path, Ref, extract
+from talekeeper.index import Index
 from talekeeper.model import AUTHOR_KINDS, Health, Seat, Turn
 from talekeeper.paragraphs import Digests, Line, Sources
 from talekeeper.ports import (
@@ -69,6 +70,7 @@ class Hot:
         self._marks: Recent[tuple[int, int], Entry] = Recent()
         self._marks_at_once = 0
         self._at_work = 0
+        self.index = Index()
         self.gathered: dict[tuple[str, str], tuple[tuple[str, ...], Any]] = {}  # per seat and gathering, what its roots add up to
         self._known: dict[Any, Any] = {}  # what was read off the story as it stands: gone with the next entry
         self._texts_version = -1
@@ -188,6 +190,7 @@ class Hot:
         self.path = path_to(record.branches, branch.id, head)
         self._lines.clear()
         self._marks.clear()
+        self.index = Index()
         self.gathered.clear()
         self._known = {}
         self.plans.clear()
@@ -246,7 +249,7 @@ class Hot:
             self._show(entry, turn)
 
     def _show(self, entry: Entry, turn: Turn) -> None:
-        line = self._line(entry, turn)
+        line = self.line(entry, turn)
         hearers = self.state.hearers(entry.channel)
         for key, plan in list(self.plans.items()):
             if key[0] in hearers:
@@ -276,7 +279,8 @@ class Hot:
             when=extra.get("when"), time=entry.time, tokens=entry.tokens, target=target, cites=tuple(extra.get("cites", ())),
         )  # fmt: skip
 
-    def _line(self, entry: Entry, turn: Turn) -> Line:
+    def line(self, entry: Entry, turn: Turn) -> Line:
+        """The turn as a line, which stays in memory for a while."""
         counter = self.shared.counter
         fresh = entry.counter == counter.id and turn.revision == 0 and bool(entry.text)
         line = Line(turn, entry.tokens, counter.count, entry.tokens if fresh else None)
@@ -381,7 +385,7 @@ class Hot:
         turns = await self.read_turns(positions)
         for entry, turn in turns:
             if entry.kind not in AUTHOR_KINDS:
-                self._line(entry, turn)
+                self.line(entry, turn)
         return [turn for _, turn in turns]
 
     async def read_turns(self, positions: Iterable[Position]) -> list[tuple[Entry, Turn]]:
@@ -434,6 +438,7 @@ class Hot:
                 return
             state.shelf.saved(nodes)
             del self.tail[:tail], self._tail_terms[:tail]
+            self.index.grown()
             self.saved_at = position.seq
 
     async def _extract_unsaved(self) -> None:

@@ -14,7 +14,7 @@ from typing import Literal, TypeAlias
 from talekeeper.folds import Missing, Node, Path, Ref, Shown, extract, in_order, unpack_sentences, visible_text
 from talekeeper.model import Fold, Item, Sentence, Turn
 from talekeeper.ports import TextRecord
-from talekeeper.rendering import defuse, label, line
+from talekeeper.rendering import defuse, label, line, render
 from talekeeper.state import State
 from talekeeper.summarize import extractive
 from talekeeper.summarize.speech import quotation, speak_on
@@ -36,9 +36,11 @@ QUIET = 1.0
 class Line:
     """A heard turn, rendered and counted once. `weight` is its count in the log, by which the cut moves."""
 
-    __slots__ = ("item", "seq", "turn", "weight")
+    __slots__ = ("_count", "_undated", "item", "seq", "turn", "weight")
 
     def __init__(self, turn: Turn, weight: int, count: Callable[[str], int], tokens: int | None = None) -> None:
+        self._count = count
+        self._undated: Item | None = None
         self.turn = turn
         self.seq = turn.seq
         self.weight = weight
@@ -46,6 +48,15 @@ class Line:
         self.item = Item(
             text=text, tokens=(count(text) if text else 0) if tokens is None else tokens, kind="turn", sources=(turn.id,)
         )  # fmt: skip
+
+    @property
+    def undated(self) -> Item:
+        """The line without its time, for where that stands above it."""
+        if self._undated is None:
+            turn = self.turn
+            text = render(turn.kind, turn.voice, turn.text)
+            self._undated = self.item if turn.when is None else Item(text=text, tokens=self._count(text), kind="turn", sources=(turn.id,))
+        return self._undated
 
 
 Digests: TypeAlias = "dict[tuple[str | int, ...], tuple[Sequence[Item], Item | None]]"

@@ -68,6 +68,20 @@ class Entry(NamedTuple):
         return Position(self.branch, self.seq)
 
 
+class Outline(NamedTuple):
+    """An entry without its words: enough to rank it by. `blank`: there are none, because it was forgotten, or never had any."""
+
+    branch: int
+    seq: int
+    kind: str
+    voice: str
+    channel: int
+    tokens: int
+    blank: bool
+    id: str | None = None
+    extra: Mapping[str, Any] | None = None
+
+
 def targets(extra: Mapping[str, Any] | None) -> Sequence[str]:
     """What an entry is about, as its `extra` has it: nothing, one id, or several."""
     target = extra.get("target", ()) if extra else ()
@@ -159,6 +173,7 @@ class Read:
     story: int
     spans: Sequence[Span] = ()
     positions: Sequence[Position] = ()
+    outlines: Sequence[Position] = ()
     ids: Sequence[str] = ()
     folds: Sequence[str] = ()
     snapshot_on: Sequence[Span] = ()
@@ -171,10 +186,12 @@ class Found:
     """What was fetched. Entries of spans come in the order of the spans, then those of positions, of ids, and those whose
     `extra["target"]` (a string, or a list of them) is one of `targeting`, on any branch, as far as they exist.
 
+    `outlines` are those of the positions asked for, as far as they exist, in no particular order.
     `texts` holds the model texts of the folds asked for. `snapshot` is the newest one on the given path (spans newest first).
     """
 
     entries: Sequence[Entry] = ()
+    outlines: Sequence[Outline] = ()
     folds: Sequence[FoldRecord] = ()
     texts: Sequence[TextRecord] = ()
     snapshot: Snapshot | None = None
@@ -219,12 +236,13 @@ class Commit:
     health: Mapping[str, Any] | None = None
 
 
-class Posting(NamedTuple):
-    """One entry that contains a term, and the channel that heard it."""
+class Postings(NamedTuple):
+    """The entries of one branch that contain a term and were heard by one channel: their numbers, ascending. A column, because a common
+    word has thousands of them."""
 
     branch: int
-    seq: int
     channel: int
+    seqs: Sequence[int]
 
 
 class Store(Protocol):
@@ -261,8 +279,8 @@ class Store(Protocol):
         """Makes the commit durable and returns the story's revision after it."""
         ...
 
-    async def search(self, story: int, terms: Sequence[str]) -> list[list[Posting]]:
-        """For each term the indexed entries that contain it, in no particular order."""
+    async def search(self, story: int, terms: Sequence[str]) -> list[list[Postings]]:
+        """For each term the indexed entries that contain it: per branch and channel that has any, once, in no particular order."""
         ...
 
     async def delete(self, key: MemoryKey) -> bool:

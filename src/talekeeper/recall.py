@@ -19,13 +19,12 @@ import math
 import re
 import unicodedata
 from bisect import bisect_right
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cache
 from heapq import nlargest
 from typing import NamedTuple
 
-from talekeeper.summarize.salience import tellings
+from talekeeper.summarize.salience import Said, tellings
 from talekeeper.times import Times, near, times_in
 
 K1, B = 1.2, 0.5
@@ -198,15 +197,16 @@ class Query:
 
 
 class Told(NamedTuple):
-    """What a ranking must know of a turn."""
+    """What a ranking must know of an entry before it reads its words. `edits`: the number of the turn that an edit changed, else 0."""
 
     seq: int
     kind: str
     voice: str
-    text: str
     when: str | None
     tokens: int
-    edited: bool = False
+    channel: int
+    id: str | None = None
+    edits: int = 0
 
 
 class Candidates(NamedTuple):
@@ -245,27 +245,34 @@ def candidates(words: Sequence[str], postings: Sequence[Sequence[int]], heard: i
     worth: dict[int, float] = {}
     for word, places in rows:
         weight = weights[word]
-        known: Iterable[int] = places
         if len(places) > enough and _last_of(enough, worth) > left:
-            known = worth.keys() & places
-        for place in known:
-            worth[place] = worth.get(place, 0.0) + weight
+            for place in worth.keys() & places:
+                worth[place] += weight
+        else:
+            more = dict.fromkeys(places, weight)
+            for place in worth.keys() & more.keys():
+                more[place] += worth[place]
+            worth |= more
         left -= weight
     last = _last_of(enough, worth)
-    best = sorted([(each, place) for place, each in worth.items() if each >= last], reverse=True)
+    best = sorted([(each, place) for place, each in worth.items() if each > last], reverse=True)
     # Where all of them share every word, only their order can tell them apart.
-    most = MOST_CANDIDATES if len(best) > enough and last == best[0][0] else enough
-    return Candidates({place: each for each, place in best[:most]}, weights)
+    most = enough if best else MOST_CANDIDATES
+    even = sorted([place for place, each in worth.items() if each == last], reverse=True)[: most - len(best)]
+    return Candidates({place: each for each, place in best} | dict.fromkeys(even, last), weights)
 
 
 def _last_of(best: int, worth: Mapping[int, float]) -> float:
     """What the last of so many best candidates is worth; 0 while there is room for more."""
-    return sorted(worth.values(), reverse=True)[best - 1] if len(worth) >= best else 0.0
+    if len(worth) < best:
+        return 0.0
+    times = Counter(worth.values())  # few, as words are few
+    return next(value for value in sorted(times, reverse=True) if (best := best - times[value]) <= 0)
 
 
-def worth_of(told: Told, weights: Mapping[str, float]) -> float:
+def worth_of(turn: Said, weights: Mapping[str, float]) -> float:
     """What the words that the turn shares with the query are worth, read off its text."""
-    there = set(index_terms(told.text, told.voice))
+    there = set(index_terms(turn.text, turn.voice))
     return _total(weight for word, weight in weights.items() if word in there)
 
 
@@ -306,27 +313,49 @@ class Scored(NamedTuple):
     own: bool
 
 
-def rank(query: Query, found: Candidates, view: View, least: float = 0.0) -> Iterator[Scored]:
-    """The turns of the view that answer the query, best first; `least`: how much of the best one's score a turn must have."""
-    own = {number: worth * _by_length(view.turns[number], view.average) for number, worth in found.worth.items() if worth > 0}
-    scores = _lend(own, view)
-    for weigh in (_weigh_speakers, _weigh_times, _weigh_tellings):
-        weigh(scores, query, view)
-    enough = least * max(scores.values(), default=0.0)
-    scores = {number: score for number, score in scores.items() if score >= enough}
-    _weigh_sessions(scores, view)
-    complete = found.complete * (1 - 1e-9)
-    if len(found.weights) > 1:
-        for number, worth in found.worth.items():
-            if worth >= complete and holds(view.turns[number].text, query.text):
+class Ranking:
+    """The turns of a view that answer a query. It says whose words it has to see, which are few, and then in what order they answer."""
+
+    def __init__(self, query: Query, found: Candidates, view: View) -> None:
+        self._query, self._view = query, view
+        sizes = {number: view.turns[number].tokens for number in found.worth}
+        counts = {size: _by_length(size, view.average) for size in set(sizes.values())}
+        self._own = {number: worth * counts[sizes[number]] for number, worth in found.worth.items()}
+        self._scores = _lend(self._own, view)
+        _weigh_speakers(self._scores, query, view)
+        _weigh_times(self._scores, query, view)
+        self._best = [number for _, number in nlargest(WEIGHED, zip(self._scores.values(), self._scores, strict=True))]
+        complete = found.complete * (1 - 1e-9)
+        self._whole = [number for number, worth in found.worth.items() if worth >= complete] if len(found.weights) > 1 else []
+
+    @property
+    def unread(self) -> set[int]:
+        """The turns whose words it has to see: the best, what stands before each of them, and those that may hold the whole query."""
+        return {*self._best, *self._whole, *(before for before in map(self._before, self._best) if before is not None)}
+
+    def _before(self, number: int) -> int | None:
+        close = self._view.before.get(number)
+        return close[0] if close else None
+
+    def order(self, said: Mapping[int, Said], least: float = 0.0) -> Iterator[Scored]:
+        """The turns, best first; `least`: how much of the best one's score a turn must have."""
+        scores = dict(self._scores)
+        before = [None if close is None else said[close] for close in map(self._before, self._best)]
+        for number, telling in zip(self._best, tellings([said[number] for number in self._best], before), strict=True):
+            scores[number] *= 1 + TELLING_SHARE * telling
+        enough = least * max(scores.values(), default=0.0)
+        scores = {number: score for number, score in scores.items() if score >= enough}
+        _weigh_sessions(scores, self._view)
+        for number in self._whole:
+            if holds(said[number].text, self._query.text):
                 scores[number] = scores.get(number, 0.0) + PHRASE_BONUS
-    for score, number in sorted([(score, number) for number, score in scores.items() if score > 0], reverse=True):
-        yield Scored(number, round(score, 6), number in own)
+        for score, number in sorted([(score, number) for number, score in scores.items() if score > 0], reverse=True):
+            yield Scored(number, round(score, 6), number in self._own)
 
 
-def _by_length(turn: Told, average: float) -> float:
+def _by_length(tokens: int, average: float) -> float:
     """What a word counts in a turn of that length."""
-    return (K1 + 1) / (1 + K1 * (1 - B + B * max(1, turn.tokens) / max(1.0, average)))
+    return (K1 + 1) / (1 + K1 * (1 - B + B * max(1, tokens) / max(1.0, average)))
 
 
 def _lend(own: Mapping[int, float], view: View) -> dict[int, float]:
@@ -338,16 +367,21 @@ def _lend(own: Mapping[int, float], view: View) -> dict[int, float]:
             lent = share * own.get(lender, 0.0)
             for number in around:
                 offers[number].append(lent)
-                lent *= _fading(turns[number].tokens)
+                lent *= _FADING[turns[number].tokens]
         for number, each in offers.items():
             scores[number] = scores.get(number, 0.0) + sum(each if len(each) <= LOANS else nlargest(LOANS, each))
     return scores
 
 
-@cache
-def _fading(tokens: int) -> float:
+class _Fading(dict[int, float]):
     """What is left of a loan behind a turn of that length."""
-    return float(0.5 ** (tokens / HALVED))
+
+    def __missing__(self, tokens: int) -> float:
+        self[tokens] = left = float(0.5 ** (tokens / HALVED))
+        return left
+
+
+_FADING = _Fading()
 
 
 def _weigh_speakers(scores: dict[int, float], query: Query, view: View) -> None:
@@ -367,19 +401,22 @@ def _weigh_times(scores: dict[int, float], query: Query, view: View) -> None:
                 scores[number] *= NEAR_IN_TIME
 
 
-def _weigh_tellings(scores: dict[int, float], query: Query, view: View) -> None:
-    best = [number for _, number in nlargest(WEIGHED, zip(scores.values(), scores, strict=True))]
-    before = [view.turns[close[0]] if (close := view.before.get(number)) else None for number in best]
-    for number, telling in zip(best, tellings([view.turns[number] for number in best], before), strict=True):
-        scores[number] *= 1 + TELLING_SHARE * telling
-
-
 def _weigh_sessions(scores: dict[int, float], view: View) -> None:
     """Adds a share of what the best of a session have. Where a story has times, a session is what was told at the same time."""
-    places = {number: (bisect_right(view.sessions, number), view.turns[number].when) for number in scores}
-    sessions: dict[tuple[int, str | None], list[float]] = defaultdict(list)
-    for number, place in places.items():
-        sessions[place].append(scores[number])
-    more = {place: SESSION_SHARE * sum(nlargest(SESSION_BEST, each)) / SESSION_BEST for place, each in sessions.items()}
-    for number, place in places.items():
-        scores[number] += more[place]
+    times: dict[str | None, list[int]] = defaultdict(list)
+    for number in scores:
+        times[view.turns[number].when].append(number)
+    for told in times.values():
+        sessions = _sessions(told, view.sessions) if view.sessions else [told]
+        for session in sessions:
+            more = SESSION_SHARE * sum(nlargest(SESSION_BEST, [scores[number] for number in session])) / SESSION_BEST
+            for number in session:
+                scores[number] += more
+
+
+def _sessions(numbers: Iterable[int], begin: Sequence[int]) -> Iterable[list[int]]:
+    """The numbers by the session that they are in."""
+    sessions: dict[int, list[int]] = defaultdict(list)
+    for number in numbers:
+        sessions[bisect_right(begin, number)].append(number)
+    return sessions.values()

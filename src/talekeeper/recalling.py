@@ -1,28 +1,32 @@
 """Recalling: from a query to the turns of a view that answer it. Reads the index and the log; `recall` does the ranking.
 
-One search and, as a rule, one read: the best candidates with what stands around the best of them. Where others have spoken in between,
+What ranks a turn is mostly known without its words: where it stands, who spoke, how long. So outlines are read of the candidates and of
+what stands around the best of them, and words only of the few that are weighed by them or shown. Where others have spoken in between,
 reading goes on until the neighbours *in the seat's view* are found, for what a seat did not hear must not move them apart (I3).
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, partial
+from itertools import chain
 
 from talekeeper import recall
 from talekeeper.hot import Hot
+from talekeeper.index import fill
 from talekeeper.model import AUTHOR_KINDS, Turn
+from talekeeper.paragraphs import Line
 from talekeeper.ports import Entry, Position
-from talekeeper.recall import SESSION_MARK, Candidates, Query, Told, View
+from talekeeper.recall import SESSION_MARK, Candidates, Query, Ranking, Told, View
 from talekeeper.state import SCENE_KINDS
 
-_new_told = partial(tuple.__new__, Told)
 _new_position = partial(tuple.__new__, Position)
 
 
 async def recollect(
     hot: Hot, seat: str, text: str, *, limit: int | None = None, tokens: int | None = None, own: bool = False
-) -> list[tuple[Turn, float]]:  # fmt: skip
+) -> list[tuple[Line, float]]:  # fmt: skip
     """The turns that the seat heard which the query brings back, best first, each with its score.
 
     At most `limit` of them, or as many as have that many `tokens`. `own`: all that share a word with the query themselves; else what
@@ -37,38 +41,38 @@ async def recollect(
     reader = _Reader(hot, seat)
     average = heard.tokens / max(1, heard.turns)
     lenders = recall.lending(found, average, effort)
-    near = {at for number, wide in lenders.items() for at in range(number - wide, number + wide + 1)}
-    await reader.look(near | found.worth.keys())
+    await reader.look(set(found.worth).union(*(range(number - wide, number + wide + 1) for number, wide in lenders.items())))
     found = await _as_it_reads(reader, found)
     lenders = {number: wide for number, wide in lenders.items() if number in found.worth}
     after, before = await reader.around(lenders, 1), await reader.around(lenders, -1)
-    view = View(reader.heard, after, before, sorted(sessions), average)
-    best: list[tuple[Turn, float]] = []
+    ranking = Ranking(query, found, View(reader.heard, after, before, sorted(sessions), average))
+    said = await reader.read(ranking.unread)
+    best: dict[int, float] = {}
     stamps = cache(lambda when: hot.shared.counter.count(f" ({when})"))  # a time is shown once for all that have it
-    for seq, score, shares_a_word in recall.rank(query, found, view, 0.0 if own else recall.AROUND):
+    for seq, score, shares_a_word in ranking.order(said, 0.0 if own else recall.AROUND):
         if (limit is not None and len(best) >= limit) or (tokens is not None and tokens < 0):
             break
         if shares_a_word or not own:
-            best.append((reader.turn(seq), score))
+            best[seq] = score
             if tokens is not None:
                 told = reader.heard[seq]
                 tokens -= told.tokens - (0 if told.when is None else stamps(told.when))
-    return best
+    return list(zip(await reader.lines(list(best)), best.values(), strict=True))
 
 
-async def _postings(hot: Hot, seat: str, wanted: Sequence[str]) -> list[list[int]]:
+async def _postings(hot: Hot, seat: str, wanted: Sequence[str]) -> list[Sequence[int]]:
     """For each word the numbers of the entries that the seat heard: the tail that is not indexed yet, and indexed ones on this path."""
     tail = hot.tail_terms()
     start = tail[0][0].seq if tail else hot.path.head + 1
     last = {branch: min(limit, start - 1) for branch, limit in [*hot.path.limits.items(), (hot.path.branch, hot.path.head)]}
     mine = {number for number, hearers in hot.shared.record.channels.items() if seat in hearers}
-    found = await hot.shared.store.search(hot.shared.record.id, wanted)
-    postings = [[seq for branch, seq, channel in places if channel in mine and seq <= last.get(branch, 0)] for places in found]
-    for entry, terms in tail:
-        if entry.channel in mine:
-            for places, word in zip(postings, wanted, strict=True):
-                if word in terms:
-                    places.append(entry.seq)
+    found = await hot.index.search(wanted, partial(hot.shared.store.search, hot.shared.record.id))
+    postings: list[Sequence[int]] = []
+    for word, places in zip(wanted, found, strict=True):
+        pieces = [seqs[: bisect_right(seqs, last.get(branch, 0))] for branch, channel, seqs in places if channel in mine]
+        pieces.append([entry.seq for entry, terms in tail if word in terms and entry.channel in mine])
+        pieces = [piece for piece in pieces if piece]
+        postings.append(pieces[0] if len(pieces) == 1 else list(chain.from_iterable(pieces)))
     return postings
 
 
@@ -78,71 +82,83 @@ class _Reader:
     def __init__(self, hot: Hot, seat: str) -> None:
         self._hot = hot
         self._mine = {number for number, hearers in hot.shared.record.channels.items() if seat in hearers}
-        self._seat = seat
         self._seen: set[int] = set()
-        self._entries: dict[int, Entry] = {}
+        self._spoken: set[int] = set()
         self._turns: dict[int, Turn] = {}
+        self._entries: dict[int, Entry] = {}
+        self._lines: dict[int, Line] = {}
         self.heard: dict[int, Told] = {}
         self.edits: dict[int, int] = {}
         """Edits that were met, by number, and the numbers of the turns that they changed."""
 
     async def look(self, numbers: Iterable[int]) -> None:
-        """Reads the turns of these numbers, as far as the seat heard them."""
-        hot, path, absent = self._hot, self._hot.path, list[Position]()
-        branch, base, head = path.branch, path.base, path.head
+        """Looks at the entries of these numbers, without their words, as far as the seat heard them."""
+        table, mine, heard, spoken = self._hot.index.table(), self._mine, self.heard, self._spoken
         new = set(numbers) - self._seen
         self._seen |= new
-        for number in new:
-            place = _new_position((branch, number)) if base < number <= head else path.position(number)
-            line = hot.line_or_none(place) if place is not None else None
-            if line is not None:
-                if line.turn.text and self._seat in line.turn.audience:
-                    self._take(line.turn)
-            elif place is not None and not hot.is_mark(place):
-                absent.append(place)
+        absent = [place for number in new if number not in table and (place := self._place(number)) is not None]
         if absent:
-            await self._read(absent)
+            fill(table, (await self._hot.read(outlines=absent)).outlines)
+        for number in new:
+            told = table.get(number)
+            if told is not None and told.channel in mine:
+                if told.kind not in AUTHOR_KINDS:
+                    heard[number] = told
+                    if told.kind not in SCENE_KINDS:
+                        spoken.add(number)
+                elif told.edits:
+                    self.edits[number] = told.edits
 
-    async def _read(self, places: Sequence[Position]) -> None:
-        revisions, mine, heard, entries = self._hot.state.revisions, self._mine, self.heard, self._entries
-        edited: list[Position] = []
-        for entry in (await self._hot.read(positions=places)).entries:
-            _, seq, kind, _, voice, text, channel, _, tokens, _, _, _, extra = entry
-            if channel not in mine or not text:
-                continue
-            if kind not in AUTHOR_KINDS:
-                entries[seq] = entry
-                if revisions and self._hot.turn(entry).id in revisions:
-                    edited.append(entry.position)
+    def _place(self, number: int) -> Position | None:
+        path = self._hot.path
+        return _new_position((path.branch, number)) if path.base < number <= path.head else path.position(number)
+
+    @property
+    def edited(self) -> set[int]:
+        """Those of the turns that read otherwise now than when they were told."""
+        revisions, name = self._hot.state.revisions, self._hot.shared.names.name
+        if not revisions:
+            return set()
+        branches = {number: place.branch for number in self.heard if (place := self._place(number)) is not None}
+        return {number for number, branch in branches.items() if (self.heard[number].id or name(branch, number)) in revisions}
+
+    async def read(self, numbers: Iterable[int]) -> Mapping[int, Turn]:
+        """The turns that were read so far, these among them, as they read now."""
+        absent: list[Position] = []
+        for number in numbers:
+            if number not in self._turns and (place := self._place(number)) is not None:
+                line = self._hot.line_or_none(place)
+                if line is None:
+                    absent.append(place)
                 else:
-                    heard[seq] = _new_told((seq, kind, voice, text, extra.get("when") if extra else None, tokens, False))
-            elif kind == "edit" and extra is not None:
-                self.edits[seq] = extra["at"][1]
-        if edited:
-            for turn in await self._hot.fetch_turns(edited):
-                self._take(turn)
+                    self._turns[number], self._lines[number] = line.turn, line
+        for entry, turn in await self._hot.read_turns(absent) if absent else ():
+            self._turns[turn.seq], self._entries[turn.seq] = turn, entry
+        return self._turns
 
-    def _take(self, turn: Turn) -> None:
-        self._turns[turn.seq] = turn
-        self.heard[turn.seq] = Told(turn.seq, turn.kind, turn.voice, turn.text, turn.when, turn.tokens, turn.revision > 0)
+    async def lines(self, numbers: Sequence[int]) -> list[Line]:
+        """Turns as lines, which stay in memory for a while."""
+        turns, known = await self.read(numbers), self._lines
+        return await self._hot.supply(
+            lambda: [known.get(number) or self._hot.line(self._entries[number], turns[number]) for number in numbers]
+        )
 
-    def turn(self, number: int) -> Turn:
-        """A turn that was read, as a noun."""
-        return self._turns[number] if number in self._turns else self._hot.turn(self._entries[number])
-
-    async def around(self, numbers: Mapping[int, int], step: int) -> dict[int, list[int]]:
+    async def around(self, numbers: Mapping[int, int], step: int) -> dict[int, Sequence[int]]:
         """For each turn as many as it says of the next that the seat heard told, in one direction; comings and goings are no answer."""
-        head, seen, heard = self._hot.path.head, self._seen, self.heard
-        found: dict[int, list[int]] = {}
+        head, seen, spoken = self._hot.path.head, self._seen, self._spoken
+        found: dict[int, Sequence[int]] = {}
         more = 1
         while True:
             missing: list[int] = []
             for number, wanted in numbers.items():
                 if len(found.get(number, ())) == wanted:
                     continue
+                if spoken.issuperset(next_to := range(number + step, number + step * (wanted + 1), step)):
+                    found[number] = next_to  # nobody else spoke in between
+                    continue
                 at, near = number + step, list[int]()
                 while len(near) < wanted and at in seen:
-                    if at in heard and heard[at].kind not in SCENE_KINDS:
+                    if at in spoken:
                         near.append(at)
                     at += step
                 if len(near) < wanted and 1 <= at <= head:
@@ -156,13 +172,15 @@ class _Reader:
 
 async def _as_it_reads(reader: _Reader, found: Candidates) -> Candidates:
     """The candidates by what they say now: an edit stands for the turn it changed, and an edited turn for its new words alone."""
+    worth: dict[int, float] = {}
     if reader.edits:
         await reader.look(reader.edits.values())
-    worth: dict[int, float] = {}
-    for number, by_index in found.worth.items():
-        told = reader.heard.get(reader.edits.get(number, number))
-        if told is not None and told.seq not in worth:
-            known = recall.worth_of(told, found.weights) if told.edited else by_index
-            if known > 0:
-                worth[told.seq] = known
-    return Candidates(worth, found.weights)
+    if edited := reader.edited:
+        meant = {number: reader.edits.get(number, number) for number in found.worth}
+        turns = await reader.read(edited.intersection(meant.values()))
+        for number, seq in meant.items():
+            if seq in reader.heard and seq not in worth:
+                worth[seq] = recall.worth_of(turns[seq], found.weights) if seq in edited else found.worth[number]
+    else:
+        worth = {number: known for number, known in found.worth.items() if number in reader.heard}
+    return Candidates({number: known for number, known in worth.items() if known > 0}, found.weights)

@@ -91,7 +91,7 @@ class Remembering:
         return {part.name: [mark_note(part, mark) for mark in marks] for part, marks in shown.items() if marks}
 
     async def _context(
-        self, seat: Seat, view: str, budget: int, recipe: Recipe, extras: Mapping[str, Sequence[Note]], hits: Sequence[tuple[Turn, float]]
+        self, seat: Seat, view: str, budget: int, recipe: Recipe, extras: Mapping[str, Sequence[Note]], hits: Sequence[tuple[Line, float]]
     ) -> Context:
         hot = self._hot
         counter = hot.shared.counter
@@ -137,7 +137,7 @@ class Remembering:
         return self._hot.shared.counter.count("".join(part.heading + texts[part.name] for part in recipe.volatile if texts.get(part.name)))
 
     async def _fill(
-        self, wish: Wish, budget: int, rows: Mapping[str, Sequence[Row]], pins: Sequence[Line], hits: Sequence[tuple[Turn, float]]
+        self, wish: Wish, budget: int, rows: Mapping[str, Sequence[Row]], pins: Sequence[Line], hits: Sequence[tuple[Line, float]]
     ) -> Context:
         hot, count = self._hot, self._hot.shared.counter.count
         plan = await hot.supply(lambda: self._plan(wish))
@@ -147,12 +147,12 @@ class Remembering:
             shown = {source for item in items for source in item.sources}
             filled["pinned"] = [*rows.get("pinned", ()), *(Row(line.item, PINNED) for line in pins if line.turn.id not in shown)]
             shown.update(line.turn.id for line in pins)
-            recalled = [(turn, score) for turn, score in hits if turn.id not in shown]
-            filled["recall"] = [*rows.get("recall", ()), *turn_rows(recalled, count)]
+            recalled = [(line, score) for line, score in hits if line.turn.id not in shown]
+            filled["recall"] = [*rows.get("recall", ()), *turn_rows(recalled)]
             left = budget - plan.tokens - plan.recent_tokens - sum(row.item.tokens for row in filled["recall"])
-            shown.update(turn.id for turn, _ in hits)
-            telling = [(line.turn, -float(place)) for place, line in enumerate(_few(plan.highlights, left)) if line.turn.id not in shown]
-            filled["highlights"] = [*rows.get("highlights", ()), *turn_rows(telling, partial(_count_once, plan.counts, count))]
+            shown.update(line.turn.id for line, _ in hits)
+            telling = [(line, -float(place)) for place, line in enumerate(_few(plan.highlights, left)) if line.turn.id not in shown]
+            filled["highlights"] = [*rows.get("highlights", ()), *turn_rows(telling)]
         return assemble(wish, plan, filled, budget, hot.shared.counter.id, count)
 
     def _plan(self, wish: Wish) -> Plan:
@@ -188,7 +188,7 @@ class Remembering:
         rim.whole(limit, "limit")
         rim.text(query, "query")
         await hot.refresh()
-        return [Recollection(turn=turn, score=score) for turn, score in await recollect(hot, seat, query, limit=limit, own=True)]
+        return [Recollection(turn=line.turn, score=score) for line, score in await recollect(hot, seat, query, limit=limit, own=True)]
 
     async def brief(self, seat: str, *, budget: int | None = None) -> Context:
         """What a newcomer may be told: only what every player character heard, whoever asks."""
@@ -426,10 +426,3 @@ def _few(lines: Iterable[Line], room: int) -> Iterator[Line]:
             return
         left -= line.item.tokens
         yield line
-
-
-def _count_once(known: dict[str, int], count: Callable[[str], int], text: str) -> int:
-    tokens = known.get(text)
-    if tokens is None:
-        tokens = known[text] = count(text)
-    return tokens

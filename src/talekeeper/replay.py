@@ -14,7 +14,7 @@ from talekeeper.errors import StoreReadOnly
 from talekeeper.folds import Node
 from talekeeper.hot import Hot
 from talekeeper.model import MemoryKey
-from talekeeper.ports import Branch, Commit, FoldRecord, Found, Head, Posting, Read, Snapshot, Span, Store, StoryRecord
+from talekeeper.ports import Branch, Commit, FoldRecord, Found, Head, Postings, Read, Snapshot, Span, Store, StoryRecord
 from talekeeper.remembering import Remembering
 from talekeeper.shared import Shared, path_to
 
@@ -42,7 +42,7 @@ class _Bounds:
     async def write(self, commit: Commit) -> int:
         raise StoreReadOnly("the past cannot be changed: rewind the story, or fork it")
 
-    async def search(self, story: int, terms: Sequence[str]) -> list[list[Posting]]:
+    async def search(self, story: int, terms: Sequence[str]) -> list[list[Postings]]:
         return await self._store.search(story, terms)
 
     async def create(self, key: MemoryKey, config: Mapping[str, Any]) -> StoryRecord:

@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import talekeeper as tk
-from talekeeper.ports import Commit, Found, Head, Posting, Read, StoryRecord
+from talekeeper.ports import Commit, Found, Head, Postings, Read, StoryRecord
 from talekeeper.recipe import DEFAULT_RECIPE
 from talekeeper.stores import InMemoryStore, open_store
 from talekeeper.testing.models import MoodyModel
@@ -303,14 +303,14 @@ class CountingStore:
     async def read(self, request: Read) -> Found:
         found = await self.inner.read(request)
         self.counts.calls += 1
-        self.counts.entries += len(found.entries)
+        self.counts.entries += len(found.entries) + len(found.outlines)
         self.counts.folds += len(found.folds)
         return found
 
     async def write(self, commit: Commit) -> int:
         return await self.inner.write(commit)
 
-    async def search(self, story: int, terms: Sequence[str]) -> list[list[Posting]]:
+    async def search(self, story: int, terms: Sequence[str]) -> list[list[Postings]]:
         self.counts.calls += 1
         return await self.inner.search(story, terms)
 

@@ -16,7 +16,7 @@ from talekeeper.errors import TalekeeperError
 from talekeeper.model import MemoryKey
 from talekeeper.ports import Branch, Commit, Entry, Erase, Position, Read, Snapshot, Span, Spending, Store, StoryRecord
 from talekeeper.stores import InMemoryStore, SqliteStore
-from talekeeper.testing.stores import entry, fold, text_of
+from talekeeper.testing.stores import entry, fold, hits, text_of
 
 KEYS = [MemoryKey("acme", "ana", "1"), MemoryKey("acme", "ana:1", ""), MemoryKey("acme:ana", "1", "")]
 WORDS = ["dragon", "gate", "龍", "Gate", "two words", "_"]
@@ -110,7 +110,7 @@ async def seen(store: Store) -> list[Any]:
         read = await store.read(Read(story.id, spans=everything, ids=NAMES, targeting=NAMES, all_folds=True, snapshot_on=everything))
         folds = sorted(read.folds, key=lambda each: each.key)
         texts = sorted(read.texts, key=lambda each: (each.key, each.branch))
-        postings = [sorted(each) for each in await store.search(story.id, WORDS)]
+        postings = await hits(store, story, *WORDS)
         found += [story, heads, [plain(each) for each in read.entries], folds, texts, read.snapshot, postings]
     return found
 
@@ -156,10 +156,10 @@ def test_all_stores_find_the_same(indexed: list[list[str]], paths: list[list[Spa
         index = {each.position: words for each, words in zip(entries, indexed, strict=True)}
         await store.write(Commit(story.id, story.rev, entries=entries, index=index))
         wanted = list(dict.fromkeys(word for words in indexed for word in words)) + WORDS
-        found = [sorted(each) for each in await store.search(story.id, wanted)]
-        reads = [await store.read(Read(story.id, spans=path, positions=positions)) for path in paths]
+        found = await hits(store, story, *wanted)
+        reads = [await store.read(Read(story.id, spans=path, positions=positions, outlines=positions)) for path in paths]
         await store.close()
-        return [found, [list(read.entries) for read in reads]]
+        return [found, [(list(read.entries), sorted(read.outlines, key=lambda each: each[:2])) for read in reads]]
 
     async def compare(path: Path) -> None:
         assert await ask(await SqliteStore.open(path, durable=False)) == await ask(InMemoryStore())

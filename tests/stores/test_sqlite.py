@@ -29,7 +29,7 @@ from talekeeper.errors import (
     WrongStore,
 )  # fmt: skip
 from talekeeper.model import MemoryKey
-from talekeeper.ports import Branch, Commit, Erase, Position, Posting, Read, Snapshot, Span, Store, StoryRecord
+from talekeeper.ports import Branch, Commit, Erase, Position, Read, Snapshot, Span, Store, StoryRecord
 from talekeeper.stores import open_store
 from talekeeper.stores.in_memory import InMemoryStore
 from talekeeper.stores.sqlite import SqliteStore, file, upkeep
@@ -453,7 +453,7 @@ async def test_a_number_that_does_not_fit_is_refused(store: SqliteStore, path: P
     last = 2**24 - 1
     rev = await store.write(Commit(story.id, story.rev, touch=True, branches=[Branch(2**18 - 1, "far", 1, last - 1)]))
     await store.write(Commit(story.id, rev, entries=[entry(last, branch=2**18 - 1)], index={Position(2**18 - 1, last): ["far"]}))
-    assert await store.search(story.id, ["far"]) == [[Posting(2**18 - 1, last, 1)]]
+    assert await hits(store, story, "far") == [[(2**18 - 1, last, 1)]]
     for commit in (
         Commit(story.id, rev, entries=[entry(last + 1, branch=2**18 - 1)]),
         Commit(story.id, rev, branches=[Branch(2**18, "too far", 1, 0)]),
@@ -465,7 +465,7 @@ async def test_a_number_that_does_not_fit_is_refused(store: SqliteStore, path: P
     newest = await store.create(MemoryKey("a", "b", "last"), {})
     assert newest.id == 2**21 - 1
     await store.write(Commit(newest.id, newest.rev, entries=[entry(1)], index={Position(1, 1): ["far"]}))
-    assert await store.search(newest.id, ["far"]) == [[Posting(1, 1, 1)]]
+    assert await hits(store, newest, "far") == [[(1, 1, 1)]]
     with pytest.raises(StoreError, match="takes no more"):
         await store.create(MemoryKey("a", "b", "one more"), {})
     assert len(await store.keys()) == 2
@@ -522,8 +522,8 @@ async def test_what_was_forgotten_is_nowhere_in_the_file(path: Path, seed: int) 
     kept = {word for story, _, word in told if story is not doomed} - forgotten
     assert holds(path, *every) == kept
     for story, seq, word in chance.sample(told, 40):
-        found = [] if story is doomed or word in forgotten else [Posting(1, seq, 1)]
-        assert await store.search(story.id, [word]) == [found]
+        found = [] if story is doomed or word in forgotten else [(1, seq, 1)]
+        assert await hits(store, story, word) == [found]
     await store.close()
     assert holds(path, *every) == kept
     assert raw(path, "PRAGMA integrity_check") == [("ok",)]
@@ -560,7 +560,7 @@ async def test_appends_go_on_while_an_erasure_becomes_physical(store: SqliteStor
         await store.write(Commit(other.id, other.rev, entries=[entry(seq)]))
     assert await asyncio.gather(*erasing) == [story.rev] * 5
     assert len(await log(store, other)) == 100
-    assert await hits(store, story, "w1", "w5", "w6") == [[], [], [Posting(1, 6, 1)]]
+    assert await hits(store, story, "w1", "w5", "w6") == [[], [], [(1, 6, 1)]]
 
 
 async def test_an_erasure_does_not_wait_for_ever_for_a_reader(path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -592,7 +592,7 @@ async def test_arrivals_are_put_in_their_places(path: Path, monkeypatch: pytest.
         assert await log(store, story) == [entry(each) for each in range(1, seq + 1)]
         index = {Position(1, seq): ["dragon"]}
         await store.write(Commit(story.id, story.rev, entries=[entry(seq + 1)], index=index))
-        assert await store.search(story.id, ["dragon"]) == [[Posting(1, seq, 1)]]
+        assert await hits(store, story, "dragon") == [[(1, seq, 1)]]
         stories[seq] = await store.create(MemoryKey("acme", "ana", f"new {seq}"), {})
         await asyncio.gather(*(store.write(Commit(stories[seq].id, stories[seq].rev, entries=[entry(each)])) for each in range(1, seq + 1)))
     await store.close()

@@ -17,8 +17,9 @@ from talekeeper.ports import (
     FoldRecord,
     Found,
     Head,
+    Outline,
     Position,
-    Posting,
+    Postings,
     Read,
     Snapshot,
     Span,
@@ -159,14 +160,24 @@ class _Shelf:
         texts: Sequence[str] = list(self.texts) if request.all_folds else request.folds
         return Found(
             entries=self.entries(request),
+            outlines=[_outline(entry) for entry in map(self.get, request.outlines) if entry is not None],
             folds=[self.folds[key] for key in keys if key in self.folds],
             texts=[text for key in texts for text in self.texts.get(key, {}).values()],
             snapshot=self.snapshot(request.snapshot_on),
         )
 
-    def postings(self, term: str) -> list[Posting]:
-        entries = map(self.get, self.index.get(term, ()))
-        return [Posting(entry.branch, entry.seq, entry.channel) for entry in entries if entry is not None]
+    def postings(self, term: str) -> list[Postings]:
+        found: dict[tuple[int, int], list[int]] = {}
+        for entry in map(self.get, self.index.get(term, ())):
+            if entry is not None:
+                found.setdefault((entry.branch, entry.channel), []).append(entry.seq)
+        return [Postings(branch, channel, sorted(seqs)) for (branch, channel), seqs in found.items()]
+
+
+def _outline(entry: Entry) -> Outline:
+    return Outline(
+        entry.branch, entry.seq, entry.kind, entry.voice, entry.channel, entry.tokens, not entry.text, entry.id, entry.extra
+    )  # fmt: skip
 
 
 def _sum(one: Spending, other: Spending) -> Spending:
@@ -217,7 +228,7 @@ class InMemoryStore:
         shelf.check(commit)
         return shelf.apply(commit)
 
-    async def search(self, story: int, terms: Sequence[str]) -> list[list[Posting]]:
+    async def search(self, story: int, terms: Sequence[str]) -> list[list[Postings]]:
         self._check_open()
         shelf = self._shelves.get(story)
         return [[] if shelf is None else shelf.postings(term) for term in terms]

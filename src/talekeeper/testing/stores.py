@@ -30,8 +30,9 @@ from talekeeper.ports import (
     Erase,
     FoldRecord,
     Head,
+    Outline,
     Position,
-    Posting,
+    Postings,
     Read,
     Snapshot,
     Span,
@@ -65,6 +66,7 @@ ODD_KEYS = [
     MemoryKey("x" * 200, "y" * 200, "z" * 200),
 ]
 
+NOWHERE = [Position(1, 4), Position(9, 1), Position(2, 1), Position(1, 2**33), Position(2**33, 1), Position(1, -1)]
 ODD_TERMS = [
     "dragon", "Dragon", "DRAGON", "7", "007", "1e5", "_", "__init__", "snake_case", "ドラゴン", "龍", "ド", "дракон", "ДРАКОН", "ñandú",
     unicodedata.normalize("NFD", "ñandú"), "क्षत्रिय", "التنين", "ไทย", "ﬁ", "fi", "ß", "ss", "İ", "i̇", "𝔡𝔯𝔞𝔤𝔬𝔫", "🐉", "a" * 64, "a" * 65,
@@ -156,7 +158,7 @@ class StoreContract:
             assert loaded is not None
             assert (loaded.id, loaded.key, loaded.config) == (story.id, key, {"key": key.composite()})
             assert [turn.text for turn in await log(store, story)] == [key.composite()]
-            assert await store.search(story.id, ["shared"]) == [[Posting(1, 1, 1)]]
+            assert await hits(store, story, "shared") == [[(1, 1, 1)]]
 
     # -- appending -------------------------------------------------------------------------------------------------------
 
@@ -412,7 +414,8 @@ class StoreContract:
                 Read(
                     number,
                     spans=[Span(1, 4, 9), Span(1, 3, 2), Span(9, 1, 9), Span(1, -5, 0), Span(2, 1, 2), Span(2**40, 1, 2), Span(-1, 1, 9)],
-                    positions=[Position(1, 4), Position(9, 1), Position(2, 1), Position(1, 2**33), Position(2**33, 1), Position(1, -1)],
+                    positions=NOWHERE,
+                    outlines=NOWHERE,
                     ids=["nobody's", ""],
                     folds=["no such", ""],
                     targeting=["no such", ""],
@@ -420,6 +423,24 @@ class StoreContract:
                 )
             )
             assert (list(found.entries), list(found.folds), list(found.texts), found.snapshot) == ([], [], [], None)
+            assert list(found.outlines) == []
+
+    async def test_an_outline_is_an_entry_without_its_words(self, store: Store) -> None:
+        story = await store.create(KEY, CONFIG)
+        rev = await store.write(Commit(story.id, story.rev, touch=True, branches=[Branch(2, "other", 1, 1)]))
+        extra = {"when": "Day 3", "at": [1, 1], "mentions": ["mira"]}
+        entries = [entry(1, voice="Mira", tokens=7), entry(2, channel=5, id="own", extra=extra), entry(3), entry(2, branch=2, kind="event")]
+        await store.write(Commit(story.id, rev, entries=entries))
+        await store.write(Commit(story.id, rev, erase=Erase(entries=[entries[2]._replace(text="")])))
+        wanted = [Position(2, 2), Position(1, 3), Position(1, 1), Position(1, 2), Position(1, 9)]
+        found = await store.read(Read(story.id, outlines=wanted))
+        assert sorted(found.outlines, key=lambda each: each[:2]) == [
+            Outline(1, 1, "said", "Mira", 1, 7, blank=False),
+            Outline(1, 2, "said", entries[1].voice, 5, entries[1].tokens, blank=False, id="own", extra=extra),
+            Outline(1, 3, "said", entries[2].voice, 1, entries[2].tokens, blank=True),
+            Outline(2, 2, "event", entries[3].voice, 1, entries[3].tokens, blank=False),
+        ]
+        assert list(found.entries) == []
 
     async def test_a_span_may_be_open_ended_and_is_clipped_to_its_branch(self, store: Store) -> None:
         story = await store.create(KEY, CONFIG)
@@ -490,10 +511,23 @@ class StoreContract:
         index = {Position(1, 1): ["dragon", "gate", "dragon"], Position(1, 2): ["dragon"], Position(2, 2): ["dragon", "龍"]}
         await store.write(Commit(story.id, rev, entries=[entry(2, branch=2, channel=7)], index=index))
         assert await hits(store, story, "dragon", "nothing", "龍", "gate") == [
-            [Posting(1, 1, 1), Posting(1, 2, 5), Posting(2, 2, 7)], [], [Posting(2, 2, 7)], [Posting(1, 1, 1)],
+            [(1, 1, 1), (1, 2, 5), (2, 2, 7)], [], [(2, 2, 7)], [(1, 1, 1)],
         ]  # fmt: skip
         assert await store.search(story.id, []) == []
-        assert all(isinstance(each, Posting) for each in (await store.search(story.id, ["dragon"]))[0])
+
+    async def test_what_a_search_finds_comes_in_columns(self, store: Store) -> None:
+        story = await store.create(KEY, CONFIG)
+        rev = await store.write(Commit(story.id, story.rev, touch=True, branches=[Branch(2, "other", 1, 3), Branch(5, "third", 2, 4)]))
+        entries = [entry(seq, channel=channel) for seq, channel in enumerate((1, 7, 1, 7, 1, 1), 1)]
+        entries += [entry(seq, branch=2, channel=1) for seq in range(4, 8)] + [entry(5, branch=5, channel=7)]
+        await store.write(Commit(story.id, rev, entries=entries))
+        for order in (entries[::-2], entries):  # indexed in any order, in several commits
+            await store.write(Commit(story.id, rev, index={each.position: ["dragon"] for each in order}))
+        (found,) = await store.search(story.id, ["dragon"])
+        assert all(isinstance(each, Postings) for each in found)
+        columns = {(branch, channel): list(seqs) for branch, channel, seqs in found}
+        assert columns == {(1, 1): [1, 3, 5, 6], (1, 7): [2, 4], (2, 1): [4, 5, 6, 7], (5, 7): [5]}
+        assert len(found) == len(columns)
 
     async def test_every_term_is_found_by_itself_and_by_nothing_else(self, store: Store) -> None:
         story = await store.create(KEY, CONFIG)
@@ -502,13 +536,13 @@ class StoreContract:
         await store.write(
             Commit(story.id, story.rev, entries=entries, index={Position(1, seq): [term] for seq, term in enumerate(terms, 1)})
         )
-        found = await store.search(story.id, terms)
-        assert dict(zip(terms, found, strict=True)) == {term: [Posting(1, seq, 1)] for seq, term in enumerate(terms, 1)}
+        found = await hits(store, story, *terms)
+        assert dict(zip(terms, found, strict=True)) == {term: [(1, seq, 1)] for seq, term in enumerate(terms, 1)}
 
     async def test_an_entry_with_odd_terms_is_found_by_each(self, store: Store) -> None:
         story = await store.create(KEY, CONFIG)
         await store.write(Commit(story.id, story.rev, entries=[entry(1)], index={Position(1, 1): ODD_TERMS}))
-        assert await store.search(story.id, ODD_TERMS) == [[Posting(1, 1, 1)]] * len(ODD_TERMS)
+        assert await hits(store, story, *ODD_TERMS) == [[(1, 1, 1)]] * len(ODD_TERMS)
 
     async def test_indexing_again_changes_nothing(self, store: Store) -> None:
         story = await store.create(KEY, CONFIG)
@@ -516,7 +550,7 @@ class StoreContract:
         again = {Position(1, 1): ["dragon", "gate"], Position(1, 2): ["gate"]}
         await store.write(Commit(story.id, story.rev, index=again))
         await store.write(Commit(story.id, story.rev, index=again))
-        assert await hits(store, story, "dragon", "gate") == [[Posting(1, 1, 1)], [Posting(1, 2, 1)]]
+        assert await hits(store, story, "dragon", "gate") == [[(1, 1, 1)], [(1, 2, 1)]]
 
     async def test_a_story_with_many_channels_is_searched_all_the_same(self, store: Store) -> None:
         story = await store.create(KEY, CONFIG)
@@ -524,8 +558,8 @@ class StoreContract:
         index = {each.position: ["every", f"at{each.seq}", f"in{each.channel}"] for each in entries}
         await store.write(Commit(story.id, story.rev, entries=entries, index=index))
         every, one, some = await hits(store, story, "every", "at123", "in42")
-        assert every == [Posting(1, each.seq, each.channel) for each in entries]
-        assert (one, some) == ([Posting(1, 123, 23)], [Posting(1, seq, 42) for seq in (42, 142, 242)])
+        assert every == [(1, each.seq, each.channel) for each in entries]
+        assert (one, some) == ([(1, 123, 23)], [(1, seq, 42) for seq in (42, 142, 242)])
 
     # -- erasing ---------------------------------------------------------------------------------------------------------
 
@@ -563,10 +597,10 @@ class StoreContract:
         rev = await self._fill(store, story)
         gone = Erase(index={Position(1, 1): ["dragon", "gate"], Position(1, 3): ["never", "indexed"], Position(5, 5): ["dragon"]})
         await store.write(Commit(story.id, rev, erase=gone, index={Position(1, 1): ["ember"]}))
-        assert await hits(store, story, "dragon", "gate", "ember", "never") == [[Posting(1, 2, 1)], [], [Posting(1, 1, 1)], []]
+        assert await hits(store, story, "dragon", "gate", "ember", "never") == [[(1, 2, 1)], [], [(1, 1, 1)], []]
         await store.write(Commit(story.id, rev, erase=Erase(index={Position(1, 1): ["ember"]})))
         await store.write(Commit(story.id, rev, index={Position(1, 1): ["dragon"]}))
-        assert await hits(store, story, "dragon", "ember") == [[Posting(1, 1, 1), Posting(1, 2, 1)], []]
+        assert await hits(store, story, "dragon", "ember") == [[(1, 1, 1), (1, 2, 1)], []]
 
     async def test_snapshots_are_erased_if_asked_for_and_one_may_be_made_in_the_same_commit(self, store: Store) -> None:
         story = await store.create(KEY, CONFIG)
@@ -738,9 +772,10 @@ async def loaded(store: Store, key: MemoryKey = KEY) -> StoryRecord:
     return record
 
 
-async def hits(store: Store, story: StoryRecord, *terms: str) -> list[list[Posting]]:
-    """What a search finds, in order."""
-    return [sorted(found) for found in await store.search(story.id, terms)]
+async def hits(store: Store, story: StoryRecord, *terms: str) -> list[list[tuple[int, int, int]]]:
+    """What a search finds, as branch, number and channel, in order."""
+    found = await store.search(story.id, terms)
+    return [sorted((branch, seq, channel) for branch, channel, seqs in places for seq in seqs) for places in found]
 
 
 async def settled_head(store: Store, story: StoryRecord) -> Head:

@@ -13,7 +13,9 @@ from talekeeper.ports import (
     FoldRecord,
     Found,
     Head,
-    Posting,
+    Outline,
+    Position,
+    Postings,
     Read,
     Snapshot,
     Span,
@@ -29,6 +31,7 @@ from talekeeper.stores.sqlite.rows import (
     encode,
     entries_of,
     fold_of,
+    outlines_of,
     postings,
     span,
     text_of,
@@ -90,6 +93,7 @@ def fetch(db: sqlite3.Connection, request: Read) -> Found:
     with transaction(db, "BEGIN"):
         return Found(
             entries=_entries(db, request),
+            outlines=_outlines(db, request),
             folds=_folds(db, request),
             texts=_texts(db, request),
             snapshot=_snapshot(db, request.story, request.snapshot_on),
@@ -101,7 +105,7 @@ def weight(request: Read) -> int:
     if request.all_folds:
         return 1 << 30
     wide = sum(each.last - each.first + 1 for each in request.spans if each.last >= each.first)
-    return wide + len(request.positions) + len(request.ids) + len(request.targeting) + 2 * len(request.folds)
+    return wide + len(request.positions) + len(request.outlines) + len(request.ids) + len(request.targeting) + 2 * len(request.folds)
 
 
 def _entries(db: sqlite3.Connection, request: Read) -> list[Entry]:
@@ -110,8 +114,7 @@ def _entries(db: sqlite3.Connection, request: Read) -> list[Entry]:
     for each in request.spans:
         first, last = span(story, each.branch, each.first, each.last)
         entries += entries_of(db.execute(SQL["span"], {"first": first, "last": last}))
-    starts = {branch: span(story, branch) for branch in {position.branch for position in request.positions}}
-    places = [place for branch, seq in request.positions for start, end in (starts[branch],) if start <= (place := start + seq) <= end]
+    places = _places(story, request.positions)
     for wanted, statement in ((request.ids, "positions_of_ids"), (request.targeting, "positions_targeting")):
         if wanted:
             places += [place for (place,) in db.execute(SQL[statement], {"story": story, "wanted": encode(wanted)})]
@@ -120,6 +123,17 @@ def _entries(db: sqlite3.Connection, request: Read) -> list[Entry]:
         found = dict(zip([row[0] for row in rows], entries_of(rows), strict=True))
         entries += [found[place] for place in places if place in found]
     return entries
+
+
+def _outlines(db: sqlite3.Connection, request: Read) -> list[Outline]:
+    places = _places(request.story, request.outlines)
+    return outlines_of(db.execute(SQL["outlines"], {"places": encode(places)})) if places else []
+
+
+def _places(story: int, positions: Sequence[Position]) -> list[int]:
+    """The numbers under which entries are kept, as far as there can be any."""
+    starts = {branch: span(story, branch) for branch in {branch for branch, _ in positions}}
+    return [place for branch, seq in positions for start, end in (starts[branch],) if start <= (place := start + seq) <= end]
 
 
 def _folds(db: sqlite3.Connection, request: Read) -> list[FoldRecord]:
@@ -145,19 +159,19 @@ def _snapshot(db: sqlite3.Connection, story: int, path: Sequence[Span]) -> Snaps
     return None
 
 
-def search(db: sqlite3.Connection, story: int, terms: Sequence[str]) -> list[list[Posting]]:
+def search(db: sqlite3.Connection, story: int, terms: Sequence[str]) -> list[list[Postings]]:
     """For each term the indexed entries that contain it."""
     if not 0 < story <= MAX_STORY:
         return [[] for _ in terms]
     with transaction(db, "BEGIN"):
         (channels,) = db.execute(SQL["count_indexed"], (story,)).fetchone()
-        look: Callable[[sqlite3.Connection, int, str], list[Posting]]
+        look: Callable[[sqlite3.Connection, int, str], list[Postings]]
         look = _look_in_channels if channels <= MANY_CHANNELS else _look_in_vocabulary
         return [look(db, story, token(story, term)) for term in terms]
 
 
-def _look_in_channels(db: sqlite3.Connection, story: int, token: str) -> list[Posting]:
-    found: list[Posting] = []
+def _look_in_channels(db: sqlite3.Connection, story: int, token: str) -> list[Postings]:
+    found: list[Postings] = []
     wanted = {"story": story, "start": span(story, FIRST_BRANCH)[0], "token": token}
     for channel, offsets in db.execute(SQL["search_channels"], wanted):
         if offsets is not None:
@@ -165,8 +179,8 @@ def _look_in_channels(db: sqlite3.Connection, story: int, token: str) -> list[Po
     return found
 
 
-def _look_in_vocabulary(db: sqlite3.Connection, story: int, token: str) -> list[Posting]:
-    found: list[Posting] = []
+def _look_in_vocabulary(db: sqlite3.Connection, story: int, token: str) -> list[Postings]:
+    found: list[Postings] = []
     wanted = {"start": span(story, FIRST_BRANCH)[0], "token": token}
     for term, offsets in db.execute(SQL["search_vocabulary"], wanted):
         found += postings(int(term.rpartition(".")[2]), offsets)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from array import array
+from collections.abc import Iterable, Mapping
 from functools import partial
-from itertools import repeat
+from itertools import groupby
 from typing import Any
 
 from talekeeper.errors import StoreError
-from talekeeper.ports import Branch, Entry, FoldRecord, Posting, TextRecord
+from talekeeper.ports import Branch, Entry, FoldRecord, Outline, Postings, TextRecord
 
 STORY_BITS, BRANCH_BITS, SEQ_BITS = 21, 18, 24
 MAX_STORY, MAX_BRANCH, MAX_SEQ = (1 << STORY_BITS) - 1, (1 << BRANCH_BITS) - 1, (1 << SEQ_BITS) - 1
@@ -20,7 +21,7 @@ FIRST_BRANCH = 1
 Row = tuple[Any, ...]
 
 _new_entry = partial(tuple.__new__, Entry)
-_new_posting = partial(tuple.__new__, Posting)
+_new_outline = partial(tuple.__new__, Outline)
 
 
 def _plain(value: object) -> object:
@@ -63,14 +64,24 @@ def entry_row(pos: int, entry: Entry) -> Row:
 
 def entries_of(rows: Iterable[Row]) -> list[Entry]:
     """Entries from their rows. What they have beside their text is often the same for many: it is parsed once, and shared."""
-    parsed: dict[str | None, Any] = {None: None}
-    entries: list[Entry] = []
-    for row in rows:
-        pos, extra = row[0], row[11]
-        if extra not in parsed:
-            parsed[extra] = decode(extra)
-        entries.append(_new_entry((pos >> SEQ_BITS & MAX_BRANCH, pos & MAX_SEQ, *row[1:11], parsed[extra])))
-    return entries
+    parsed = _Parsed()
+    return [_new_entry((row[0] >> SEQ_BITS & MAX_BRANCH, row[0] & MAX_SEQ, *row[1:11], parsed[row[11]])) for row in rows]
+
+
+def outlines_of(rows: Iterable[Row]) -> list[Outline]:
+    parsed = _Parsed()
+    return [
+        _new_outline((pos >> SEQ_BITS & MAX_BRANCH, pos & MAX_SEQ, kind, voice, channel, tokens, blank == 1, own_id, parsed[extra]))
+        for pos, kind, voice, channel, tokens, blank, own_id, extra in rows
+    ]
+
+
+class _Parsed(dict[str | None, Any]):
+    """What entries have beside their text, each distinct one parsed once."""
+
+    def __missing__(self, extra: str | None) -> Any:
+        value = self[extra] = None if extra is None else decode(extra)
+        return value
 
 
 def branch_row(story: int, branch: Branch) -> Row:
@@ -106,10 +117,11 @@ def tokens(story: int, channel: int, terms: Iterable[str]) -> str:
     return " ".join(f"{token(story, term)}.{channel}" for term in unique)
 
 
-def postings(channel: int, offsets: str) -> Iterable[Posting]:
+def postings(channel: int, offsets: str) -> list[Postings]:
     """Postings from the numbers of entries, counted from where the story's first branch begins and joined with commas."""
-    numbers: Sequence[int] = decode(f"[{offsets}]")
-    if max(numbers) <= MAX_SEQ:
-        return map(_new_posting, zip(repeat(FIRST_BRANCH), numbers, repeat(channel)))
-    branches = [FIRST_BRANCH + (number >> SEQ_BITS) for number in numbers]
-    return map(_new_posting, zip(branches, [number & MAX_SEQ for number in numbers], repeat(channel)))
+    numbers: list[int] = decode(f"[{offsets}]")
+    numbers.sort()
+    if numbers[-1] <= MAX_SEQ:
+        return [Postings(FIRST_BRANCH, channel, array("I", numbers))]
+    branches = groupby(numbers, key=lambda number: number >> SEQ_BITS)
+    return [Postings(FIRST_BRANCH + branch, channel, array("I", [number & MAX_SEQ for number in each])) for branch, each in branches]

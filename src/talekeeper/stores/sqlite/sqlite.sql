@@ -124,11 +124,14 @@ SELECT pos, kind, speaker, voice, text, channel, location, tokens, counter, time
 ORDER BY pos;
 
 -- name: positions
-SELECT pos, kind, speaker, voice, text, channel, location, tokens, counter, time, id, extra FROM turns
-WHERE pos IN (SELECT value FROM json_each(:places))
+SELECT pos, kind, speaker, voice, text, channel, location, tokens, counter, time, turns.id, extra FROM json_each(:places) AS wanted CROSS JOIN turns ON pos = wanted.value
 UNION ALL
-SELECT pos, kind, speaker, voice, text, channel, location, tokens, counter, time, id, extra FROM arrivals
-WHERE pos IN (SELECT value FROM json_each(:places));
+SELECT pos, kind, speaker, voice, text, channel, location, tokens, counter, time, arrivals.id, extra FROM json_each(:places) AS wanted CROSS JOIN arrivals ON pos = wanted.value;
+
+-- name: outlines
+SELECT pos, kind, voice, channel, tokens, text = '', turns.id, extra FROM json_each(:places) AS wanted CROSS JOIN turns ON pos = wanted.value
+UNION ALL
+SELECT pos, kind, voice, channel, tokens, text = '', arrivals.id, extra FROM json_each(:places) AS wanted CROSS JOIN arrivals ON pos = wanted.value;
 
 -- name: channels_to_index
 SELECT pos, channel FROM (

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from talekeeper.errors import StoreClosed, StoreReadOnly
 from talekeeper.model import MemoryKey
-from talekeeper.ports import Commit, Found, Head, Posting, Read, StoryRecord
+from talekeeper.ports import Commit, Found, Head, Postings, Read, StoryRecord
 from talekeeper.stores.sqlite import reads
 from talekeeper.stores.sqlite.file import StoreFile, is_busy, open_file
 from talekeeper.stores.sqlite.ledger import Work
@@ -105,7 +105,7 @@ class SqliteStore:
     async def read(self, request: Read) -> Found:
         return await self._ask(partial(reads.fetch, request=request), near=reads.weight(request) <= FEW_ROWS)
 
-    async def search(self, story: int, terms: Sequence[str]) -> list[list[Posting]]:
+    async def search(self, story: int, terms: Sequence[str]) -> list[list[Postings]]:
         return await self._ask(partial(reads.search, story=story, terms=terms), near=False)
 
     async def write(self, commit: Commit) -> int:
