@@ -138,10 +138,8 @@ class _Reader:
 
     async def lines(self, numbers: Sequence[int]) -> list[Line]:
         """Turns as lines, which stay in memory for a while."""
-        turns, known = await self.read(numbers), self._lines
-        return await self._hot.supply(
-            lambda: [known.get(number) or self._hot.line(self._entries[number], turns[number]) for number in numbers]
-        )
+        turns, known, entries, line = await self.read(numbers), self._lines, self._entries, self._hot.line
+        return await self._hot.supply(lambda: [known.get(number) or line(entries[number], turns[number]) for number in numbers])
 
     async def around(self, numbers: Mapping[int, int], step: int) -> dict[int, Sequence[int]]:
         """For each turn as many as it says of the next that the seat heard told, in one direction; comings and goings are no answer."""
