@@ -71,8 +71,10 @@ class Hot:
         self._marks_at_once = 0
         self._at_work = 0
         self.index = Index()
-        self.gathered: dict[tuple[str, str], tuple[tuple[str, ...], Any]] = {}  # per seat and gathering, what its roots add up to
+        self.marked: Recent[tuple[str | None, Position], Any] = Recent()  # marks as a seat may know them, until a turn is edited
+        self.gathered: dict[tuple[str, str], list[tuple[tuple[str, ...], list[Any]]]] = {}  # what roots add up to: see `marking`
         self._known: dict[Any, Any] = {}  # what was read off the story as it stands: gone with the next entry
+        self._made: Recent[Any, tuple[Any, Any]] = Recent()  # what was made, behind what it was made of
         self._texts_version = -1
         self._generation = -1
         self._numbers: dict[tuple[str, ...], int] = {}
@@ -100,6 +102,14 @@ class Hot:
         if what not in known:
             known[what] = await make()
         return known[what]  # type: ignore[no-any-return]
+
+    def made(self, what: Hashable, of: object, make: Callable[[], T]) -> T:
+        """What `make` makes of some values, made once until they are others."""
+        known = self._made.get(what)
+        if known is None or known[0] != of:
+            known = of, make()
+            self._made.put(what, known)
+        return known[1]
 
     @property
     def version(self) -> str:
@@ -159,6 +169,7 @@ class Hot:
         record, state = self.shared.record, self.state
         state.seat_up(seats_of(record.config), record.config["since"], record.channels)
         self.manners.clear()
+        self.marked.clear()
         self._known = {}
         roots = {node.key: node for view in state.views.values() for node in view.roots()}
         await self._fetch_texts({**roots, **state.shelf.unsaved})
@@ -191,8 +202,10 @@ class Hot:
         self._lines.clear()
         self._marks.clear()
         self.index = Index()
+        self.marked.clear()
         self.gathered.clear()
         self._known = {}
+        self._made.clear()
         self.plans.clear()
         self.tail.clear()
         self._tail_terms.clear()
@@ -244,6 +257,7 @@ class Hot:
             assert entry.extra is not None
             self.plans.clear()
             if entry.kind == "edit":
+                self.marked.clear()
                 self._lines.drop(tuple(entry.extra["at"]))
         else:
             self._show(entry, turn)
@@ -295,6 +309,8 @@ class Hot:
         if len(self._lines) > room:
             self._lines.trim(max(room, 2 * max((len(plan.items) for plan in self.plans.values()), default=0)))
         self._marks.trim(max(room, 2 * self._marks_at_once))
+        self.marked.trim(4 * room)
+        self._made.trim(room)
         self._state.shelf.trim(max(LEAST, room // 2))
         while len(self._digests) > max(8, room // 32):
             del self._digests[next(iter(self._digests))]

@@ -10,14 +10,15 @@ new turns and not the length of the story (I9), an edit renews exactly what it t
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, Protocol, TypeVar
 
 from talekeeper.folds import Node
 from talekeeper.hot import Hot
 from talekeeper.model import Marked, Turn
 from talekeeper.ports import Entry, Position
-from talekeeper.state import Placed
+from talekeeper.state import CANON, STORY, Placed
 
 V = TypeVar("V")
 
@@ -48,12 +49,26 @@ async def _read_marks(hot: Hot, seat: str | None, topic: str, limit: int | None)
     placed.sort()
     if limit is not None:
         placed = placed[max(0, len(placed) - limit) :]
-    entries = await hot.marks_at([Position(mark.branch, mark.seq) for mark in placed])
-    entries = [entry for entry in entries if entry.text]
+    places = [Position(mark.branch, mark.seq) for mark in placed]
+    known = {place: row for place in places if (row := hot.marked.get((seat, place))) is not None}
+    absent = [place for place in places if place not in known]
+    if absent:
+        known |= await _get_to_know(hot, seat, absent)
+    return [mark for _, _, mark in sorted(known.values())]
+
+
+async def _get_to_know(hot: Hot, seat: str | None, places: Sequence[Position]) -> dict[Position, tuple[int, int, Marked]]:
+    """The marks at some places as the seat may know them, each behind its place in the order of turns."""
+    entries = [entry for entry in await hot.marks_at(places) if entry.text]
     told = [_told(entry) for entry in entries]
     numbers = told if seat is None or not any(told) else await hot.supply(lambda: hot.state.ordinals(seat, told))
-    in_order = sorted(zip(entries, told, numbers, strict=True), key=lambda row: (row[1] or row[0].seq, row[0].seq))
-    return [marked(hot, entry, number if at else 0) for entry, at, number in in_order]
+    known: dict[Position, tuple[int, int, Marked]] = {}
+    for entry, at, number in zip(entries, told, numbers, strict=True):
+        first, then, mark = hot.marked.get((None, entry.position)) or (at or entry.seq, entry.seq, marked(hot, entry))
+        hot.marked.put((None, entry.position), (first, then, mark))
+        known[entry.position] = (first, then, mark if seat is None else replace(mark, turn=number if at else 0))
+        hot.marked.put((seat, entry.position), known[entry.position])
+    return known
 
 
 def _told(entry: Entry) -> int:
@@ -100,11 +115,43 @@ async def gather(hot: Hot, seat: str, gathering: Gathering[V], beside: Sequence[
         return node.gathered[name]  # type: ignore[no-any-return]
 
     def look() -> V:
-        roots = hot.state.views[seat].roots()
-        keys = tuple(root.key for root in roots)
-        if hot.gathered.get((seat, name), ((),))[0] != keys:  # it changes with every closed chunk, not with every turn
-            hot.gathered[seat, name] = keys, gathering.merge([value(root) for root in roots])
-        closed = [hot.gathered[seat, name][1]] if roots else []
+        closed = _added_up(hot, seat, name, value, gathering.merge)
         return gathering.merge([*closed, *(told(chunk.turns) for chunk in hot.state.open_for(seat)), *beside])
 
     return await hot.supply(look)
+
+
+def _added_up(hot: Hot, seat: str, name: str, value: Callable[[Node], V], merge: Callable[[Sequence[V]], V]) -> list[V]:
+    """What the seat's roots add up to, from the oldest on. It is kept per level of its trees, with the roots of that level: where these
+    have only become more, for this seat or for one who has heard the same, it goes on from there."""
+    trees = hot.state.views[seat].trees
+    levels = [level for tree in (trees[CANON], trees[STORY]) for level in reversed(tree.levels)]
+    keys = [tuple([node.key for node in level]) for level in levels]
+    nearest = max((sums for (of, _), sums in hot.gathered.items() if of == name), key=lambda sums: _in_common(sums, keys), default=[])
+    known = iter(nearest)
+    sums: list[tuple[tuple[str, ...], list[V]]] = []
+    total: list[V] = []
+    for level, own in zip(levels, keys, strict=True):
+        roots, so_far = next(known, ((), total))
+        if own[: len(roots)] != roots:
+            roots, so_far = (), total
+        if own != roots:
+            known = iter(())  # what comes behind was added to something else
+        total = so_far
+        for node in level[len(roots) :]:
+            total = [merge([*total, value(node)])]
+        sums.append((own, total))
+    hot.gathered[name, seat] = sums
+    return total
+
+
+def _in_common(sums: Sequence[tuple[tuple[str, ...], Any]], keys: Sequence[tuple[str, ...]]) -> int:
+    """How many roots were added up before anything else was."""
+    count = 0
+    for (roots, _), own in zip(sums, keys, strict=False):
+        if own[: len(roots)] != roots:
+            break
+        count += len(roots)
+        if own != roots:
+            break
+    return count

@@ -221,6 +221,10 @@ class Remembering:
         await self._hot.refresh()
         return await self._hot.once(what, make)
 
+    def _made_once(self, what: Hashable, of: object, make: Callable[[], V]) -> V:
+        """What `make` makes of some values, made once until they are others: for what changes less often than the story."""
+        return self._hot.made(what, of, make)
+
     async def stretch(self, seat: str, *, after: int = 0, before: int | None = None, budget: int = 1000) -> Recap:
         """What the seat heard between two entries, given by number and not included, as folds in at most `budget` tokens."""
         await self._know(seat)

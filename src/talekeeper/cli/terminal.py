@@ -55,6 +55,7 @@ LONGEST_NAME = 4
 _MEANT = {"inventory": "look", "inv": "look", "i": "look", "exit": "quit", "q": "quit", "bye": "quit", "branch": "branches"}
 """What people type at a game without thinking of a slash, besides the commands themselves."""
 _NUMBER = re.compile(r"[+-]?[0-9]+")
+_WORDS = re.compile(r"\S+\s*|\s+")
 _DICE = re.compile(r"\d")
 """What was thrown for is worth a line; of the rest the narrator tells."""
 
@@ -208,8 +209,8 @@ class Terminal:
                 self._status.clear()
                 self._speaker(beat)
                 self._prose = Prose()
-            self._prose.write(beat.text)
-            if self._pace:
+            for word in _WORDS.findall(beat.text) if self._pace else (beat.text,):
+                self._prose.write(word)
                 await asyncio.sleep(self._pace)
         elif beat.kind == "end":
             self._shown.add(self._speech.strip())

@@ -289,8 +289,12 @@ class MemoryService:
 
     async def entries(self, seat: str | None, source: MemorySource | str, name: str = "") -> list[MemoryEntry]:
         """All memories of a scope that the seat may know, oldest first. The seat None is the author, who sees all."""
-        marks = await self._story.marks(seat, f"{SCOPED}{MemorySource(source)}:{name}")
-        return [_entry(mark, rows) for mark in marks if (rows := await self._sentences(mark))]
+        return [_entry(mark, rows) for mark, rows in await self._known(seat, MemorySource(source), name)]
+
+    async def _known(self, seat: str | None, source: MemorySource, name: str) -> list[tuple[Marked, list[Sequence[Any]]]]:
+        """The marks of a scope that the seat may know, oldest first, each with what it says now."""
+        marks = await self._story.marks(seat, f"{SCOPED}{source}:{name}")
+        return [(mark, rows) for mark in marks if (rows := await self._sentences(mark))]
 
     async def _sentences(self, mark: Marked) -> list[Sequence[Any]]:
         """What a memory says now: after an edit of one of its turns it is made anew from what they say now."""
@@ -324,7 +328,7 @@ class MemoryService:
         place = location_id if location_id is not None else await self._place_of(seat)
         if place is None:
             return []
-        return self._newest(await self.entries(seat, MemorySource.LOCATION, place), self._label(place))
+        return await self._newest(seat, MemorySource.LOCATION, place, self._label(place))
 
     async def _npc_notes(self, seat: str, npc_ids: Iterable[str] | None) -> list[Note]:
         known = {other.id: other for other in self._story.seats}
@@ -333,7 +337,7 @@ class MemoryService:
             wanted = [other for other in known.values() if other.role == "npc" and here is not None and presence.get(other.id) == here]
         else:
             wanted = [known[rim.known_seat(name, known)] for name in npc_ids]
-        return [note for npc in wanted for note in self._newest(await self.entries(seat, MemorySource.NPC, npc.id), npc.label)]
+        return [note for npc in wanted for note in await self._newest(seat, MemorySource.NPC, npc.id, npc.label)]
 
     async def _place_of(self, seat: str) -> str | None:
         """Where the seat is; for one who is nowhere, such as a DM, where the story is."""
@@ -344,10 +348,16 @@ class MemoryService:
         return place
 
     async def _world_notes(self, seat: str) -> list[Note]:
-        return self._newest(await self.entries(seat, MemorySource.WORLD), "")
+        return await self._newest(seat, MemorySource.WORLD, "", "")
 
-    def _newest(self, entries: Sequence[MemoryEntry], label: str) -> list[Note]:
+    async def _newest(self, seat: str, source: MemorySource, name: str, label: str) -> list[Note]:
+        """What the seat knows of a scope, as notes."""
+        known = await self._known(seat, source, name)
+        return self._story._made_once(("scope", seat, source, name, label, self._shown), known, lambda: self._as_notes(known, label))
+
+    def _as_notes(self, known: Sequence[tuple[Marked, Sequence[Sequence[Any]]]], label: str) -> list[Note]:
         """The newest entries one by one, behind one line for all that came before."""
+        entries = [_entry(mark, rows) for mark, rows in known]
         old, new = entries[: -self._shown], entries[-self._shown :]
         notes = []
         if old:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from talekeeper.table.brain import Choice
 from talekeeper.table.game import BADLY_HURT, DOWN, GameState
 from talekeeper.table.language import Clause
-from talekeeper.table.plan import Action, open_objectives, outlook
+from talekeeper.table.plan import Action, open_objectives, outlook, worked_out_once
 from talekeeper.table.prose import definite, short
 from talekeeper.table.rules import holds, ways_out
 from talekeeper.table.scenario import Deed, Encounter, Npc, Scenario, Topic
@@ -91,7 +91,8 @@ def topic_name(topic: Topic) -> str:
 # -- pulls -------------------------------------------------------------------------------------------------------------
 
 
-def pulls(scenario: Scenario, state: GameState) -> dict[tuple[str, str], float]:
+@worked_out_once
+def pulls(scenario: Scenario, state: GameState) -> Pulls:
     """What the arc asks for now: actions that can be done at once, by kind and id."""
     view, found = outlook(scenario, state), dict[tuple[str, str], float]()
     wishes: list[tuple[Clause, float]] = [
@@ -114,6 +115,7 @@ def _delay(action: Action) -> float:
 # -- offers ------------------------------------------------------------------------------------------------------------
 
 
+@worked_out_once
 def offers(scenario: Scenario, state: GameState, seat: str) -> tuple[Choice, ...]:
     """What someone could do now, the most pressing first."""
     if seat in state.dead:

@@ -94,15 +94,22 @@ def scene_for(flight: Flight, seat: str) -> str:
     return "\n\n".join(words["text"] for words in flight["scenes"] if seat in words["hearers"])
 
 
-def state_in(flight: Flight, state: GameState) -> GameState:
-    """The state after what was decided so far."""
-    return states_in(flight, state)[-1]
+class Course:
+    """The states that the game goes through in a round, each worked out once."""
 
+    def __init__(self) -> None:
+        self._decided: list[Decision] = []
+        self._states: list[GameState] = []
 
-def states_in(flight: Flight, state: GameState) -> list[GameState]:
-    """The states that the game went through in this round, the first and the newest included."""
-    events = (event_from_json(raw) for decision in flight["decisions"] for raw in decision["events"])
-    return list(accumulate(events, apply, initial=state))
+    def states(self, flight: Flight, state: GameState) -> Sequence[GameState]:
+        """All of them so far, from the one in which the round began to the newest."""
+        count = len(self._decided)
+        if not self._states or self._states[0] is not state or self._decided != flight["decisions"][:count]:
+            self._decided, self._states, count = [], [state], 0
+        for decision in flight["decisions"][count:]:
+            self._states += [*accumulate(map(event_from_json, decision["events"]), apply, initial=self._states[-1])][1:]
+            self._decided.append(decision)
+        return tuple(self._states)
 
 
 def rulings_of(decisions: Iterable[Decision]) -> tuple[Ruling, ...]:

@@ -29,8 +29,6 @@ from talekeeper.table.flight import (
     rulings_of,
     said_before,
     scene_for,
-    state_in,
-    states_in,
 )  # fmt: skip
 from talekeeper.table.game import GameState
 from talekeeper.table.ledger import Contradiction
@@ -88,14 +86,14 @@ class _Steps:
             scenes.append(Words(speaker=DM, text=text, place=place, hearers=hearers, private=False))
         return {"scenes": scenes, "refusals": refusals}
 
-    def next_player(self, flight: Flight) -> Literal["pc", "narrator"]:
+    async def next_player(self, flight: Flight) -> Literal["pc", "narrator"]:  # async, or it would be run in a thread
         return "pc" if flight["todo"] else "narrator"
 
     async def pc(self, flight: Flight) -> Step:
         """One player character acts: a person is waited for, an AI is asked."""
         table = self._table
         seat, *rest = flight["todo"]
-        state = state_in(flight, await table.state())
+        state = (await table.states(flight))[-1]
         if seat not in state.able:
             return {"todo": rest}
         ask = await table.ask("pc", seat, state, flight, Told(action=scene_for(flight, seat), said=said_before(flight, seat)))
@@ -111,7 +109,7 @@ class _Steps:
         if len(flight["said"]) == len(flight["decisions"]):
             return {}  # the turn was let pass
         table = self._table
-        state = state_in(flight, await table.state())
+        state = (await table.states(flight))[-1]
         *others, words = flight["said"]
         seat, action = words["speaker"], words["text"]
         told = Told(viewer=seat, action=action, actor=seat, said=said_before(flight, DM), rulings=rulings_of(flight["decisions"]))
@@ -126,7 +124,7 @@ class _Steps:
     async def narrator(self, flight: Flight) -> Step:
         """Tells what came of it: to all who stood by, and what was done in secret to those who know."""
         table = self._table
-        states = states_in(flight, await table.state())
+        states = await table.states(flight)
         after = states[-1]
         tales: list[Words] = []
         refusals = list(flight.get("refusals", ()))
@@ -142,12 +140,12 @@ class _Steps:
         return {"tales": [tale for tale in tales if tale["text"]], "refusals": refusals}
 
     async def is_over(self, flight: Flight) -> Literal["epilogue", "commit"]:
-        before = await self._table.state()
-        return "epilogue" if state_in(flight, before).ending and not before.ending else "commit"
+        states = await self._table.states(flight)
+        return "epilogue" if states[-1].ending and not states[0].ending else "commit"
 
     async def epilogue(self, flight: Flight) -> Step:
         table = self._table
-        state = state_in(flight, await table.state())
+        state = (await table.states(flight))[-1]
         ask = await table.ask("epilogue", DM, state, flight, Told(viewer=state.party[0], rulings=rulings_of(flight["decisions"])))
         return {"epilogue": await self._speak("epilogue", ask, list(state.party))}
 

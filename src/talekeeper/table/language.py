@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from talekeeper.errors import InvalidInput
 
@@ -71,6 +71,11 @@ class Clause:
     verb: str
     args: tuple[str, ...] = ()
     negated: bool = False
+    fact: str = field(init=False, repr=False, compare=False)
+    """What it is about, in the words of the pack and without the "not"."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "fact", " ".join((self.verb, *self.args)))
 
     @property
     def number(self) -> int:

@@ -8,14 +8,17 @@ soundness check asks it of the beginning, the storyteller of the present: for hi
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from talekeeper.table.game import GameState
 from talekeeper.table.language import Clause, Condition, Effect
 from talekeeper.table.rules import is_over, watch
 from talekeeper.table.scenario import Scenario
 
+P = ParamSpec("P")
+V = TypeVar("V")
 FAR = 10**6
 _BEFRIENDING = 3
 """What a step of somebody's liking counts."""
@@ -33,33 +36,55 @@ class Action:
     place: str = ""
 
 
-def fact(clause: Clause) -> str:
-    return " ".join((clause.verb, *clause.args))
+class _Same:
+    """Anything that is never changed, as a key: by its identity, held so that the identity stays its own."""
 
+    __slots__ = ("it",)
 
-class _Boxed:
-    """A scenario that can be a key: by its identity, held so that the identity stays its own."""
-
-    __slots__ = ("scenario",)
-
-    def __init__(self, scenario: Scenario) -> None:
-        self.scenario = scenario
+    def __init__(self, it: object) -> None:
+        self.it = it
 
     def __hash__(self) -> int:
-        return id(self.scenario)
+        return id(self.it)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Boxed) and other.scenario is self.scenario
+        return isinstance(other, _Same) and other.it is self.it
+
+
+def worked_out_once(make: Callable[Concatenate[Scenario, GameState, P], V]) -> Callable[Concatenate[Scenario, GameState, P], V]:
+    """What follows from a pack and a state, worked out once for the same two: a round asks again and again."""
+
+    @functools.lru_cache(maxsize=512)
+    def known(scenario: _Same, state: _Same, *args: Any, **more: Any) -> Any:
+        return make(scenario.it, state.it, *args, **more)  # type: ignore[arg-type]
+
+    @functools.wraps(make)
+    def ask(scenario: Scenario, state: GameState, /, *args: P.args, **more: P.kwargs) -> V:
+        return known(_Same(scenario), _Same(state), *args, **more)  # type: ignore[arg-type,no-any-return]
+
+    return ask
 
 
 @functools.lru_cache(maxsize=8)
-def _actions(pack: _Boxed) -> tuple[Action, ...]:
-    return tuple(_all_actions(pack.scenario))
+def _actions(pack: _Same) -> tuple[Action, ...]:
+    return tuple(_all_actions(pack.it))  # type: ignore[arg-type]
 
 
 def actions(scenario: Scenario) -> tuple[Action, ...]:
     """Everything that the pack allows, whatever the state."""
-    return _actions(_Boxed(scenario))
+    return _actions(_Same(scenario))
+
+
+@functools.lru_cache(maxsize=8)
+def _hanging_on(pack: _Same) -> Mapping[str, list[int]]:
+    """For each fact the places of the actions that need it, among all of them. Whoever must be near someone needs `at` and `npc_at`."""
+    found: dict[str, list[int]] = {}
+    for place, action in enumerate(_actions(pack)):
+        for clause in (clause for condition in action.needs for clause in condition):
+            near = clause.verb == "near"
+            for name in ("at", f"npc_at {clause.args[0]}") if near else (f"not {clause.fact}" if clause.negated else clause.fact,):
+                found.setdefault(name, []).append(place)
+    return found
 
 
 def _need(verb: str, *args: str) -> Condition:
@@ -214,6 +239,11 @@ def _going(whereabouts: str) -> str:
     return f"at {whereabouts.rsplit(' ', 1)[1]}"
 
 
+def _of_whereabouts(name: str) -> str:
+    """What those hang on who must be near someone: `at` of `at mill`, `npc_at oda` of `npc_at oda mill`."""
+    return name.rpartition(" ")[0] if name.startswith(("at ", "npc_at ")) else ""
+
+
 class Outlook:
     """What can come true from some facts on: how far away each is, and by which action it would come."""
 
@@ -224,36 +254,38 @@ class Outlook:
         self._seen_at: dict[str, list[str]] = {}
         for name in known:
             self._note_where(name)
-        self._spread(actions(scenario))
+        self._spread(actions(scenario), _hanging_on(_Same(scenario)))
 
-    def _spread(self, everything: tuple[Action, ...]) -> None:
-        changed = True
-        while changed:
-            changed = False
-            for action in everything:
-                far = self.far(action.needs)
-                if far >= FAR:
+    def _spread(self, everything: tuple[Action, ...], hanging_on: Mapping[str, Sequence[int]]) -> None:
+        """Goes over the actions until nothing comes nearer, and over none again for which nothing has."""
+        due = [True] * len(everything)
+        while True in due:
+            for place, action in enumerate(everything):
+                if not due[place]:
                     continue
-                for made in action.makes:
+                due[place] = False
+                far = self.far(action.needs)
+                for made in action.makes if far < FAR else ():
                     if far + action.cost < self.cost.get(made, FAR):
                         if made not in self.cost:
                             self._note_where(made)
                         self.cost[made] = far + action.cost
                         self.best[made] = action
-                        changed = True
+                        for other in (*hanging_on.get(made, ()), *hanging_on.get(_of_whereabouts(made), ())):
+                            due[other] = True
 
     def far(self, conditions: Iterable[Condition]) -> int:
         """How much it takes until all the conditions hold; `FAR` if they never will."""
         total = 0
         for condition in conditions:
-            total += min(self._far(clause)[0] for clause in condition)
+            total += self._far(condition[0])[0] if len(condition) == 1 else min([self._far(clause)[0] for clause in condition])
             if total >= FAR:
                 return FAR
         return total
 
     def _far(self, clause: Clause) -> tuple[int, str]:
         """How far a clause is, and the fact that makes it true."""
-        name = fact(clause)
+        name = clause.fact
         if clause.negated:
             if clause.verb in ("night", "lost") or name not in self._known:
                 return (0 if name not in self._known else 1), ""
@@ -296,18 +328,20 @@ class Outlook:
 
 
 @functools.lru_cache(maxsize=256)
-def _outlook(pack: _Boxed, known: frozenset[str]) -> Outlook:
-    return Outlook(pack.scenario, known)
+def _outlook(pack: _Same, known: frozenset[str]) -> Outlook:
+    return Outlook(pack.it, known)  # type: ignore[arg-type]
 
 
+@worked_out_once
 def outlook(scenario: Scenario, state: GameState) -> Outlook:
-    return _outlook(_Boxed(scenario), facts(state, scenario))
+    return _outlook(_Same(scenario), facts(state, scenario))
 
 
-def open_objectives(scenario: Scenario, state: GameState) -> list[str]:
+@worked_out_once
+def open_objectives(scenario: Scenario, state: GameState) -> tuple[str, ...]:
     """The objectives of the acts so far that are not done, nearest first."""
     view = outlook(scenario, state)
     now = scenario.act_number(state.act)
     found = [one.id for one in scenario.objectives.values() if one.id not in state.objectives and scenario.act_number(one.act) <= now]
     order: Mapping[str, int] = {id: view.cost.get(f"done {id}", FAR) for id in found}
-    return sorted(found, key=lambda id: (scenario.objectives[id].optional, order[id]))
+    return tuple(sorted(found, key=lambda id: (scenario.objectives[id].optional, order[id])))

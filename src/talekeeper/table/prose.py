@@ -79,10 +79,15 @@ class Prose:
 
     def __init__(self, scenario: Scenario, seed: int, round: int, seat: str, recent: str = "") -> None:
         self.scenario, self.seed, self.round, self.seat = scenario, seed, round, seat
-        self.recent = " ".join(recent.split())
+        self._recent = recent
         self.slots: dict[str, str] = {}
         self.many = False
         self._said: set[str] = set()
+
+    @functools.cached_property
+    def recent(self) -> str:
+        """What was said lately, on one line."""
+        return " ".join(self._recent.split())
 
     def about(self, actor: str, others: Iterable[str] = ()) -> None:
         """Sets the slots for whoever acts and those who are with them."""

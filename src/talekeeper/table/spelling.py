@@ -32,27 +32,33 @@ def content(text: str) -> list[str]:
 
 
 @lru_cache(maxsize=1 << 14)
+def _bare(word: str) -> str:
+    """A word without what makes a plural or a possessive of it."""
+    word = word.removesuffix("'s")
+    return word.rstrip("s") or word
+
+
 def alike(one: str, other: str) -> bool:
     """Whether two words are the same, but for a plural or a possessive."""
-    one, other = one.removesuffix("'s"), other.removesuffix("'s")
-    return one == other or one.rstrip("s") == other.rstrip("s") != ""
+    return _bare(one) == _bare(other)
+
+
+@lru_cache(maxsize=1 << 8)
+def _in_a_row(words: tuple[str, ...]) -> str:
+    return f" {' '.join(map(_bare, words))} "
 
 
 @lru_cache(maxsize=1 << 12)
-def _wanted(name: str) -> tuple[str, ...]:
-    """The words by which a name is known."""
-    return tuple([word for word in words_of(name) if word not in ("the", "a", "an")] or words_of(name))
+def _wanted(name: str) -> tuple[int, str]:
+    """How many words a name is known by, and these in a row."""
+    words = [word for word in words_of(name) if word not in ("the", "a", "an")] or words_of(name)
+    return len(words), _in_a_row(tuple(words))
 
 
 def mention(tokens: Sequence[str], names: Iterable[str]) -> int:
     """How many words of the longest of the names are there in a row; 0 if none is whole."""
-    best = 0
-    for name in names:
-        wanted = _wanted(name)
-        size = len(wanted)
-        if size > best and any(all(map(alike, tokens[start : start + size], wanted)) for start in range(len(tokens) - size + 1)):
-            best = size
-    return best
+    said = _in_a_row(tuple(tokens))
+    return max([size for size, name in map(_wanted, names) if name in said], default=0)
 
 
 # -- mending -----------------------------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from talekeeper.table.prose import Prose
 from talekeeper.table.scenario import Scenario
 from talekeeper.table.stage import set_scene
 
-_PIECES = re.compile(r"\S+\s*|\s+")
+_PIECES = re.compile(r".+?(?:[.!?…]+[”’\")]*\s+|$)", re.S)
 
 
 class Storyteller:
@@ -29,7 +29,7 @@ class Storyteller:
         self.scenario = scenario
 
     async def speak(self, ask: Ask) -> AsyncIterator[str]:
-        """The answer, word by word."""
+        """The answer, sentence by sentence."""
         for piece in _PIECES.findall(self.text(ask)):
             yield piece
 

@@ -25,7 +25,7 @@ from talekeeper.story import Story
 from talekeeper.table import packs, rules
 from talekeeper.table.brain import Ask, Brain, Known, Part, Ruling
 from talekeeper.table.events import Beat, event_from_json
-from talekeeper.table.flight import DM, GAME, Flight, Told, drafts_of
+from talekeeper.table.flight import DM, GAME, Course, Flight, Told, drafts_of
 from talekeeper.table.game import GameState, fold, state_from_json, state_to_json
 from talekeeper.table.scenario import Scenario
 from talekeeper.table.scene import scene
@@ -91,6 +91,8 @@ class Table:
         self.vetting = Vetting(scenario)
         self._start = rules.begin(scenario, setup.party)
         self._known: tuple[str, GameState] | None = None
+        self._course = Course()
+        self._folded: tuple[list[Marked], GameState] = [], self._start
         self._caught_up = ""
         self.memory = MemoryService(story, summarizer=summarizer, labels={id: place.name for id, place in scenario.places.items()})
 
@@ -111,17 +113,24 @@ class Table:
             self._known = (version, await self._state_in(self.story, noted))
         return self._known[1]
 
+    async def states(self, flight: Flight) -> Sequence[GameState]:
+        """The states that the game has gone through in a round, from the one in which it began to the newest."""
+        return self._course.states(flight, await self.state())
+
     async def state_at(self, book: Story | Past) -> GameState:
         """What the events up to some point of this story add up to."""
         return await self._state_in(book, await book.marks(None, STATE))
 
     async def _state_in(self, book: Story | Past, noted: Sequence[Marked]) -> GameState:
-        state, since = self._start, 0
-        if noted:
-            state, since = state_from_json(noted[-1].data["state"]), noted[-1].data["seq"]
-        played = [mark for mark in await book.marks(None, GAME) if mark.seq > since]
-        for mark in sorted(played, key=lambda mark: mark.seq):
-            state = fold(state, [event_from_json(event) for event in mark.data["events"]])
+        since = noted[-1].data["seq"] if noted else 0
+        marks = [mark for mark in await book.marks(None, GAME) if mark.seq > since]
+        played = [*noted[-1:], *sorted(marks, key=lambda mark: mark.seq)]
+        known, state = self._folded
+        if not known or played[: len(known)] != known:
+            known, state = [], self._start
+        for mark in played[len(known) :]:
+            state = state_from_json(mark.data["state"]) if mark.topic == STATE else fold(state, map(event_from_json, mark.data["events"]))
+        self._folded = played, state
         return state
 
     async def rounds(self) -> list[Marked]:
