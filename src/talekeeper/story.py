@@ -261,15 +261,20 @@ class Story(Telling, Remembering):
         known = tuple(heard_by) if heard_by is not None else None
         return (await self._mark_all([Mark(topic, data, rank, keep, (), known, tuple(drops))], [of]))[0]
 
-    async def mark_many(self, marks: Sequence[Mark]) -> list[Marked]:
-        """Notes several things in one step: all of them stand in the log, or none does."""
-        checked = rim.marks(marks)
-        return await self._mark_all(checked, [mark.of for mark in checked]) if checked else []
+    async def mark_many(self, marks: Sequence[Mark], *, expected_version: str | None = None) -> list[Marked]:
+        """Notes several things in one step: all of them stand in the log, or none does.
 
-    async def _mark_all(self, marks: Sequence[Mark], of: Sequence[Sequence[TurnRef]]) -> list[Marked]:
+        `expected_version`: raise `Conflict` if anything came between."""
+        checked = rim.marks(marks)
+        return await self._mark_all(checked, [mark.of for mark in checked], expected_version) if checked else []
+
+    async def _mark_all(
+        self, marks: Sequence[Mark], of: Sequence[Sequence[TurnRef]], expected_version: str | None = None
+    ) -> list[Marked]:  # fmt: skip
         hot = self._hot
         async with hot.lock:
             await hot.refresh()
+            self._expect(expected_version)
             about = [tuple([await self._resolve(turn) for turn in turns]) for turns in of]
             checked = [rim.mark(dataclasses.replace(mark, of=turns)) for mark, turns in zip(marks, about, strict=True)]
             dropped = await self._dropped(name for mark in checked for name in mark.drops)
@@ -279,7 +284,7 @@ class Story(Telling, Remembering):
                 rows = enumerate(checked, 1)
                 return [self._mark_entry(mark, self._sources_of(mark), dropped, channels, place) for place, mark in rows], channels
 
-            places = [Position(hot.path.branch, entry.seq) for entry in await self._write(make)]
+            places = [Position(hot.path.branch, entry.seq) for entry in await self._write(make, expected_version)]
             return [marked(hot, entry) for entry in await hot.marks_at(places)]
 
     async def _author(self, kind: str, turn: TurnRef, text: str, expected_version: str | None = None) -> tuple[Turn, Turn]:

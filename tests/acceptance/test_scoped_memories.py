@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 from tests.conftest import OpenKeeper
 
@@ -247,6 +249,28 @@ async def test_the_same_event_is_remembered_once(keeper: tk.Keeper) -> None:
 async def test_a_story_without_turns_has_no_world_memory(keeper: tk.Keeper) -> None:
     story = await keeper.story(KEY, seats=SEATS)
     assert await MemoryService(story).on_world_event("quest_completed") is None
+
+
+async def test_those_who_remember_the_same_at_once_make_one_memory(keeper: tk.Keeper) -> None:
+    story = await at_the_tavern(keeper)
+    turn = await story.append("dm", "The beacon burns again, and the fleet turns for home.", location="tavern")
+    services = [MemoryService(story) for _ in range(4)]
+    made = await asyncio.gather(*(one.on_world_event("quest_completed", related={"quest_id": "beacon"}, of=turn) for one in services))
+    assert len({entry.id for entry in made if entry is not None}) == 1
+    await asyncio.gather(*(one.on_location_exit("tavern") for one in services))
+    assert len(await services[0].entries(None, "world")) == 1
+    assert len(await services[0].entries(None, "location", "tavern")) == 1
+
+
+async def test_two_keepers_of_one_file_remember_a_visit_once(open_file: OpenKeeper) -> None:
+    told = await at_the_tavern(await open_file())
+    other = await (await open_file()).story(KEY)
+    for number in range(MERGE_AT + 3):
+        await told.append("dm", f"Rook pays {number + 2} crowns to Borin for barrel {number}.", location="tavern")
+        await asyncio.gather(*(MemoryService(story).on_location_exit("tavern") for story in (told, other)))
+    entries = await MemoryService(other).entries(None, "location", "tavern")
+    assert sum(entry.visits for entry in entries) == MERGE_AT + 3
+    assert [entry.since_message_index for entry in entries] == sorted({entry.since_message_index for entry in entries})
 
 
 async def test_who_did_not_hear_of_an_event_does_not_remember_it(keeper: tk.Keeper) -> None:

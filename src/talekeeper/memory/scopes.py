@@ -12,12 +12,13 @@ import asyncio
 import enum
 import json
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
 
 from talekeeper import rim
-from talekeeper.errors import InvalidInput, SummaryFailed
+from talekeeper.errors import Conflict, InvalidInput, SummaryFailed
 from talekeeper.memory.naming import named_in, names_of
 from talekeeper.model import Mark, Marked, Seat, Sentence, Turn
 from talekeeper.ports import ChatModel, Spending
@@ -26,7 +27,9 @@ from talekeeper.rendering import line
 from talekeeper.story import Story
 from talekeeper.summarize import extractive
 from talekeeper.summarize.janitor import Janitor, Piece
+from talekeeper.telling import TRIES, step_aside
 
+T = TypeVar("T")
 log = logging.getLogger("talekeeper")
 
 MAX_ENTRIES = 3
@@ -152,15 +155,18 @@ class MemoryService:
         rim.name(location_id, "location_id")
         place = _Scope(MemorySource.LOCATION, location_id, self._label(location_id), ("session", f"location:{location_id}"),
                        {"location_id": location_id})  # fmt: skip
-        made = await self._remember(place, await self._unseen(place, location_id))
+        made = await self._write(place, partial(self._of_place, place, location_id))
         here = [seat for seat, place in self._story.presence().items() if place == location_id] if present is None else list(present)
         for npc in (seat for seat in self._story.seats if seat.role == "npc" and seat.id in here):
-            made += await self._remember_npc(npc, location_id)
+            tags = ("npc-session", f"location:{location_id}", f"npc:{npc.id}")
+            scope = _Scope(MemorySource.NPC, npc.id, npc.label, tags, {"location_id": location_id, "npc_ids": [npc.id]})
+            made += await self._write(scope, partial(self._of_npc, scope, npc, location_id))
         return made
 
-    async def _remember_npc(self, npc: Seat, location_id: str) -> list[MemoryEntry]:
-        tags = ("npc-session", f"location:{location_id}", f"npc:{npc.id}")
-        scope = _Scope(MemorySource.NPC, npc.id, npc.label, tags, {"location_id": location_id, "npc_ids": [npc.id]})
+    async def _of_place(self, scope: _Scope, location_id: str) -> list[_Telling]:
+        return _by_hearers(await self._unseen(scope, location_id))
+
+    async def _of_npc(self, scope: _Scope, npc: Seat, location_id: str) -> list[_Telling]:
         heard = [turn for turn in await self._unseen(scope, location_id) if npc.id in turn.audience]
         names = names_of(npc)
         about = {
@@ -168,7 +174,7 @@ class MemoryService:
             for index, turn in enumerate(heard) if turn.speaker == npc.id or named_in(turn.text, names)
             for near in range(max(0, index - 1), min(len(heard), index + 2)) if heard[near].audience == turn.audience
         }  # fmt: skip
-        return await self._remember(scope, [heard[index] for index in sorted(about)])
+        return _by_hearers([heard[index] for index in sorted(about)])
 
     async def on_world_event(
         self, event_kind: str, tags: Sequence[str] | None = None, related: Mapping[str, Any] | None = None, *,
@@ -187,15 +193,24 @@ class MemoryService:
         scope = _Scope(
             MemorySource.WORLD, "", event_kind.replace("_", " "), (f"world:{event_kind}", *(tags or ())), {**ids, "events": [event]}
         )
+        headline = Sentence(_headline(event_kind, ids), (cause.id,))
+        made = await self._write(scope, partial(self._of_event, scope, event, cause, headline))
+        return made[0] if made else await self._known_event(scope, event)
+
+    async def _known_event(self, scope: _Scope, event: str) -> MemoryEntry | None:
         for mark in await self._story.marks(None, scope.topic):
             if event in mark.data.get("events", ()):
                 return _entry(mark, await self._sentences(mark))
+        return None
+
+    async def _of_event(self, scope: _Scope, event: str, cause: Turn, headline: Sentence) -> list[_Telling]:
+        if await self._known_event(scope, event) is not None:
+            return []
         since = await self._cursor(scope.topic, cause.audience)
         told = [turn for turn in await self._told(after=since) if set(cause.audience) <= set(turn.audience)]
         before = [turn for turn in told if turn.id != cause.id]
-        headline = Sentence(_headline(event_kind, ids), (cause.id,))
         sentences = (headline, *_condense(before, SUMMARY_TOKENS - CAUSE_TOKENS), *_condense([cause], CAUSE_TOKENS))
-        return (await self._write(scope, [_Telling(sentences, [cause, *told], cause.audience)]))[0]
+        return [_Telling(sentences, [cause, *told], cause.audience)]
 
     async def _unseen(self, scope: _Scope, location_id: str) -> list[Turn]:
         """The turns at a place that no memory of the scope covers yet."""
@@ -209,23 +224,33 @@ class MemoryService:
         marks = [*await self._story.marks(None, topic), *await self._story.marks(None, PRUNED + topic)]
         return max((mark.data["until"] for mark in marks if audience is None or mark.audience == audience), default=0)
 
-    async def _remember(self, scope: _Scope, turns: Sequence[Turn]) -> list[MemoryEntry]:
-        """One entry per set of hearers, from what they heard and nothing else."""
-        channels: dict[tuple[str, ...], list[Turn]] = {}
-        for turn in turns:
-            channels.setdefault(turn.audience, []).append(turn)
-        return await self._write(scope, [_Telling(_condense(told), told, audience) for audience, told in channels.items()])
-
-    async def _write(self, scope: _Scope, tellings: Sequence[_Telling]) -> list[MemoryEntry]:
+    async def _write(self, scope: _Scope, tell: Callable[[], Awaitable[list[_Telling]]]) -> list[MemoryEntry]:
         """Puts entries into the log, all in one step: the cursor is theirs, and must not pass over what another was to cover."""
-        marks = await self._story.mark_many([telling.as_mark(scope) for telling in tellings])
-        for mark, telling in zip(marks, tellings, strict=True):
-            await self._merge_old(scope.topic, telling.audience)
+
+        async def write(version: str) -> list[tuple[Marked, _Telling]]:
+            tellings = await tell()
+            marks = await self._story.mark_many([telling.as_mark(scope) for telling in tellings], expected_version=version)
+            return list(zip(marks, tellings, strict=True))
+
+        made = await self._unmoved(write)
+        for mark, telling in made:
+            await self._unmoved(partial(self._merge_old, scope.topic, telling.audience))
             if self._janitor is not None:
                 self._spawn(self._improve(self._janitor, scope, mark, telling.told))
-        return [_entry(mark, mark.data["sentences"]) for mark in marks]
+        return [_entry(mark, mark.data["sentences"]) for mark, _ in made]
 
-    async def _merge_old(self, topic: str, audience: tuple[str, ...]) -> None:
+    async def _unmoved(self, work: Callable[[str], Awaitable[T]]) -> T:
+        """What the work returns, done anew if anything came between its reading and its writing: two at once remember nothing twice."""
+        for attempt in range(TRIES):
+            try:
+                return await work(self._story.version)
+            except Conflict:
+                if attempt == TRIES - 1:
+                    raise
+            await step_aside(attempt)
+        raise AssertionError("unreachable")
+
+    async def _merge_old(self, topic: str, audience: tuple[str, ...], version: str) -> None:
         """Merges the oldest entries of a scope into one, so that what is kept stays small and the first visit is not lost."""
         mine = [mark for mark in await self._story.marks(None, topic) if mark.audience == audience]
         if len(mine) < MERGE_AT:
@@ -239,8 +264,9 @@ class MemoryService:
             "visits": sum(mark.data["visits"] for mark in old), "when": old[0].data.get("when"),
             "events": [event for mark in old for event in mark.data.get("events", ())][-EVENTS_KNOWN:],
         }  # fmt: skip
-        drops = [mark.id for mark in old]
-        await self._story.mark(topic, data, of=list(cited), heard_by=audience, keep=2 * MERGE_AT, drops=drops)
+        of, drops = [await self._story.turn(source) for source in cited], tuple(mark.id for mark in old)
+        mark = Mark(topic, data, keep=2 * MERGE_AT, of=tuple(of), heard_by=audience, drops=drops)
+        await self._story.mark_many([mark], expected_version=version)
 
     # -- a model's words -----------------------------------------------------------------------------------------------------
 
@@ -404,6 +430,14 @@ async def _modelled(janitor: Janitor, scope: _Scope, told: Sequence[Turn]) -> tu
         except SummaryFailed as failure:
             log.warning("memory kept extractive", extra={"scope": scope.topic, "attempt": attempt, "reason": str(failure)})
     return ()
+
+
+def _by_hearers(turns: Sequence[Turn]) -> list[_Telling]:
+    """What is to be remembered of the turns, per set of hearers from what they heard and nothing else."""
+    channels: dict[tuple[str, ...], list[Turn]] = {}
+    for turn in turns:
+        channels.setdefault(turn.audience, []).append(turn)
+    return [_Telling(_condense(told), told, audience) for audience, told in channels.items()]
 
 
 def _rows(sentences: Sequence[Sentence]) -> list[list[Any]]:
