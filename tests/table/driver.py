@@ -20,7 +20,7 @@ from talekeeper.table.scene import scene
 from talekeeper.table.settling import settle
 from talekeeper.table.storyteller import Storyteller
 
-REMEMBERED = 60
+REMEMBERED = 90
 """How many of the newest turns a seat has before it."""
 
 
@@ -33,7 +33,7 @@ class Turn:
 
     @property
     def line(self) -> str:
-        return f"[{self.speaker}]: {self.text}"
+        return f"* {self.text}" if self.kind == "event" else f"[{self.speaker}]: {self.text}"
 
 
 @dataclass
@@ -49,6 +49,7 @@ class Game:
     """Who was there at each of the moments."""
     rulings: list[Ruling] = field(default_factory=list)
     round: int = 0
+    begun: int = 0
 
     def __post_init__(self) -> None:
         self.state: GameState = begin(self.scenario, self.party)
@@ -65,8 +66,9 @@ class Game:
     def knowing(self, rulings: Sequence[Ruling]) -> dict[str, Known]:
         """What those know to whom somebody talks."""
         talks = [event for one in rulings for event in one.events if isinstance(event, ev.Beat) and event.what == "talk"]
+        before = self.log[: self.begun]
         names = {talk.about[0]: self.scenario.name(talk.who) for talk in talks}
-        said = {npc: [turn.text for turn in self.log if turn.speaker == who and npc in turn.hearers][-6:] for npc, who in names.items()}
+        said = {npc: [turn.text for turn in before if turn.speaker == who and npc in turn.hearers][-6:] for npc, who in names.items()}
         return {npc: Known(tuple(self.known(npc)), tuple(said[npc])) for npc in names}
 
     def ask(self, role: Part, seat: str, **more: object) -> Ask:
@@ -86,14 +88,18 @@ class Game:
     def play(self, people: Mapping[str, str] | None = None, nudge: str | None = None) -> None:
         """One round. `people` are the actions of those who are not played by the storyteller."""
         self.round += 1
+        self.begun = len(self.log)
         self.say("DM", self.brain.text(self.ask("dm", "dm", nudge=nudge)), self.here())
         said: list[tuple[str, str]] = []
         rulings: list[Ruling] = []
         for seat in self.state.able:
             text = (people or {}).get(seat) or self.brain.text(self.ask("pc", seat, said=tuple(said)))
+            if not text:
+                continue
             said.append((seat, text))
             self.say(self.scenario.name(seat), text, self.here(seat))
             rulings.append(self.rule(seat, text))
+            self.say("", rulings[-1].resolution, self.here(seat), "event")
         self.rulings += rulings
         self.say(
             "DM",

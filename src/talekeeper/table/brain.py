@@ -95,6 +95,8 @@ class Scene:
     promises: tuple[str, ...] = ()
     secrets: tuple[str, ...] = ()
     encounter: str = ""
+    over: bool = False
+    """The arc is over: what follows is aftermath."""
     choices: tuple[Choice, ...] = ()
 
 

@@ -8,28 +8,25 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable
 
-from talekeeper.table.prose import phrases
+from talekeeper.table.scenario import Scenario
 
 _MOMENT = re.compile(r"^- Turn \d+ \(\w+\): (.+)$", re.M)
 _QUOTE = re.compile(r"“([^“”]{16,160})”")
 _OURS = re.compile(r"\b(?:our|us|we|ourselves)\b")
 _SENTENCE = re.compile(r"[^.!?…]+[.!?…]")
-_SAYS = re.compile(r"\b(?:says|said|whispers|asks|answers|mutters|adds|calls)\b")
-_NEAR = 60
+RECENT = "## Recent Events\n"
+_NEXT_PART = re.compile(r"\n(?=## |\[STORY SO FAR\])")
 _LONGEST = 14
 _WORN = 2
 """What stands in a context so often has been brought up already."""
 
 
-@dataclass(frozen=True, slots=True)
-class Quoted:
-    """Something that somebody said."""
-
-    speaker: str
-    words: str
+def recent(context: str) -> str:
+    """The newest turns of a context, as they are, without what stands around them."""
+    _, heading, behind = context.partition(RECENT)
+    return _NEXT_PART.split(behind if heading else context, maxsplit=1)[0]
 
 
 def deeds(context: str) -> list[str]:
@@ -38,41 +35,31 @@ def deeds(context: str) -> list[str]:
     return [summary for summary in found if context.count(summary) < _WORN]
 
 
-def quotes(context: str, speakers: Iterable[str]) -> list[Quoted]:
-    """What these said, oldest first: a quotation with the name of its speaker close to it."""
-    names = re.compile(r"\b(" + "|".join(re.escape(name) for name in sorted(speakers, key=len, reverse=True)) + r")\b(?!['’]s)")
-    found: list[Quoted] = []
-    for quote in _QUOTE.finditer(context):
-        after, before = context[quote.end() : quote.end() + _NEAR], context[max(0, quote.start() - _NEAR) : quote.start()]
-        said = re.split(r"[.!?“\n]", after)[0], re.split(r"[.!?”\n]\s*", before)[-1]
-        speaker = next((name for part in said if _SAYS.search(part) and (name := names.search(part))), None)
-        words = _whole(quote[1])
-        if speaker and words and "‘" not in words and not _is_common(words) and context.count(words) < _WORN:
-            found.append(Quoted(speaker[1], words))
-    return list(dict.fromkeys(found))
+@functools.lru_cache(maxsize=8)
+def _sayings(scenario: Scenario) -> tuple[tuple[str, str], ...]:
+    """What people of the pack say for all to hear when they are asked: pairs of who and a sentence that can stand alone."""
+    return tuple(
+        (npc.name, words)
+        for npc in scenario.npcs.values()
+        for topic in npc.topics
+        if not topic.secretly
+        for line in topic.say
+        for quote in _QUOTE.findall(line)
+        if (words := _whole(quote)) and words.rstrip(".!?…") in line
+    )
 
 
-@functools.cache
-def _common_runs() -> frozenset[tuple[str, ...]]:
-    """Every three words that follow each other in lines which belong to no pack."""
-    parts = (part for lines in phrases().values() for line in lines for part in re.split(r"[{}|]", line))
-    return frozenset(run for part in parts for run in _runs(part))
-
-
-def _runs(text: str) -> Iterator[tuple[str, ...]]:
-    words = re.findall(r"[\w’']+", text.casefold())
-    yield from zip(words, words[1:], words[2:], strict=False)
-
-
-def _is_common(words: str) -> bool:
-    """Whether anyone might have said it: not worth being told again."""
-    return any(run in _common_runs() for run in _runs(words))
+def heard_of(context: str, scenario: Scenario) -> list[tuple[str, str]]:
+    """What people said that still stands in a context, and has not been brought up again: pairs of who and what."""
+    return [(who, words) for who, words in _sayings(scenario) if context.count(words.rstrip(".!?…")) == 1]
 
 
 def said_to(turns: Iterable[str], npc: Iterable[str]) -> list[str]:
-    """What somebody said in so many words in turns that name an NPC, newest first."""
-    names = re.compile(r"\b(?:" + "|".join(re.escape(name) for name in npc) + r")\b")
-    spoken = [quote for text in turns if names.search(text) for quote in re.findall(r"[“\"]([^“”\"]{12,120})[”\"]", text)]
+    """What somebody said to an NPC in so many words, newest first."""
+    them = r"\b(?:" + "|".join(re.escape(name) for name in npc) + r")\b"
+    to_them = re.compile(rf"\b(?:to|tell|ask|answer|promise)\s+{them}")
+    quotes = [(text, quote) for text in turns for quote in re.findall(r"[“\"]([^“”\"]{12,120})[”\"]", text)]
+    spoken = [quote for text, quote in quotes if re.search(them, quote) or to_them.search(text)]
     return list(dict.fromkeys(words for quote in reversed(spoken) if (words := _whole(quote))))
 
 

@@ -1,33 +1,36 @@
 """Companions who play by themselves: they know what they want, speak in their own voice, and remember what they heard.
 
 A companion decides from its own scene and its own context alone. Whoever leads takes up what the story asks for; the others do something
-of their own where they are, or come along.
+of their own where they are, say what the moment asks for, or hold their tongue. What one of them says is, in this order, an answer, and
+then what fits: the danger, what came of the last try, a wound, the place, who is here, what was done, heard and promised before, and what
+is always on their mind. Each line has its time, by the number of the round, so that none comes again within sixteen rounds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
 
 from talekeeper.table import callbacks
 from talekeeper.table.brain import Ask, Choice
 from talekeeper.table.prose import Prose, joined, person_slots, short
-from talekeeper.table.scenario import Hero, Scenario
-from talekeeper.table.spelling import mention, words_of
-from talekeeper.table.understand import find_verb
+from talekeeper.table.scenario import ANSWER, Hero, Scenario
+from talekeeper.table.spelling import content, mention, words_of
 
 _EXPLORES = 4
 """One time out of so many, a leader does what pleases rather than what presses."""
 _WORTH_DOING = 0.34
-_PHRASE_ROUNDS = 3
-"""For so many rounds it is the turn of one phrase."""
+_PRESSING = 0.7
+"""What the story asks for that strongly is for the one who leads, mostly."""
 _CONFESSES_FROM = 12
 _CONFESSES = 14
+_YOURS = {"your": "my", "yours": "mine", "yourself": "myself", "yourselves": "us", "you": "me"}
+_THROWN = re.compile(r" against \d+\. (Brilliant|It works|It fails|It goes badly wrong)")
 
 
 def act(scenario: Scenario, ask: Ask, prose: Prose) -> str:
-    """What a player character says and does."""
-    one = _Companion(scenario, ask, prose)
-    return one.turn()
+    """What a player character says and does; nothing where one would rather listen."""
+    return _Companion(scenario, ask, prose).turn()
 
 
 class _Companion:
@@ -35,34 +38,24 @@ class _Companion:
         self.scenario, self.ask, self.prose, self.scene = scenario, ask, prose, ask.scene
         self.hero: Hero = scenario.heroes[ask.seat]
         self.others = [one for one in self.scene.here if one.id in scenario.heroes]
+        self.strangers = [one for one in self.scene.here if one.id in scenario.npcs]
         prose.about(ask.seat, [one.id for one in self.others])
 
     def turn(self) -> str:
         if self.scene.condition == "down":
-            return self.prose.must("pc.down")
-        if not self._leads() and (leader := self._going()):
-            return joined(self.prose.must("pc.follow", leader=self.scenario.name(leader)), self._remark(2))
-        secret = self._confession()
+            return self.prose.in_turn(self._own("pc.down", "down"), "down")
+        answer = self._answer()
+        secret = "" if answer else self._confession()
         if secret:
             return secret
         choice = self._choose()
         if choice is None:
-            return self._remark(1) or self.prose.must("pc.wait")
-        action = self._say(choice)
-        remark = self._remark(2 if choice.verb != "way" else 4)
-        return joined(remark, action) if self.prose.once_in(2, "order") else joined(action, remark)
+            return answer or self._remark()
+        remark = answer or (self._remark() if self.prose.once_in(3 if self.scene.encounter else 2, "speaks") else "")
+        return joined(remark, self._say(choice)) if answer or self.prose.once_in(2, "order") else joined(self._say(choice), remark)
 
     def _leads(self) -> bool:
         return self.ask.leader == self.ask.seat or (not self.ask.leader and not self.ask.said)
-
-    def _going(self) -> str:
-        """Who of those who spoke before takes the party elsewhere."""
-        for seat, text in self.ask.said:
-            tokens = words_of(text)
-            named = any(mention(tokens, (exit.name, exit.way)) for exit in self.scene.exits if not exit.blocked)
-            if (find_verb(tokens) == "go" or "go" in tokens or "head" in tokens) and named:
-                return seat
-        return ""
 
     # -- choosing
 
@@ -71,9 +64,15 @@ class _Companion:
         free = [choice for choice in self.scene.choices if not any(_plain(choice.text) in text for text in taken)]
         if self._leads():
             return self._lead(free)
-        mine = [choice for choice in free if choice.verb not in ("go", "flee", "rest", "work") and choice.pull >= _WORTH_DOING]
+        mine = [choice for choice in free if choice.verb not in ("go", "flee", "rest", "work") and self._is_mine(choice)]
         mine = [choice for choice in mine if not any(_same_matter(choice, text) for _, text in self.ask.said)]
         return self._weighed(mine) if mine and (self.scene.encounter or not self.prose.once_in(3, "idle")) else None
+
+    def _is_mine(self, choice: Choice) -> bool:
+        """Whether one would do it unasked: not nothing, and now and then only what is for the one who leads."""
+        if self.scene.encounter or choice.verb == "tend":
+            return True
+        return choice.pull >= _WORTH_DOING and (choice.pull < _PRESSING or self.prose.once_in(4, f"takes up/{choice.text}"))
 
     def _lead(self, free: Sequence[Choice]) -> Choice | None:
         if not free:
@@ -93,69 +92,123 @@ class _Companion:
         quiet = not self.scene.encounter and self.others and self.scene.danger in ("safe", "cleared")
         if not quiet or not own & set(self.scene.secrets) or self.ask.round < _CONFESSES_FROM or self._leads():
             return ""
-        if not self.prose.once_in(_CONFESSES, "confess") or ("tell" in self.prose.recent and "my secret" in self.prose.recent):
+        if not self.prose.once_in(_CONFESSES, "confess") or "my secret" in self.prose.recent:
             return ""
-        return self.prose.must(
-            ("I take {other} aside, and tell {other} my secret.", "It has been mine for long enough. I tell {other} my secret."), "confess"
-        )
+        return self.prose.must("pc.confess")
 
-    # -- words
+    # -- words for what is done
 
     def _say(self, choice: Choice) -> str:
-        """A choice in this one's own words; one that the pack words itself is said as it stands."""
-        pool = f"pc.{choice.verb}"
+        """A choice in this one's own words; one that the pack words itself is said nearly as it stands."""
+        plain = f"I {choice.text[:1].lower()}{choice.text[1:]}."
+        if choice.verb in ("deed", "way"):
+            return re.sub(r"\b(?:yourselves|yourself|yours|your|you)\b", lambda found: _YOURS[found[0]], plain)
         names = (*choice.about, "", "")
         slots = {"npc": names[0], "topic": names[1], "thing": names[0], "target": names[0], "place": names[0], "way": names[1]}
         if choice.verb == "give":
             slots |= {"thing": names[0], "npc": names[1]}
         npc = next((one for one in self.scenario.npcs.values() if short(one) == slots["npc"]), None)
         slots |= {key: value for key, value in (person_slots("npc", npc) if npc else {}).items() if key != "npc"}
-        if choice.verb in ("deed", "way"):
-            return f"I {choice.text[:1].lower()}{choice.text[1:]}."
-        return (
-            self.prose.pick(pool, **{key: value for key, value in slots.items() if value})
-            or f"I {choice.text[:1].lower()}{choice.text[1:]}."
-        )
+        return self.prose.pick(f"pc.{choice.verb}", **{key: value for key, value in slots.items() if value}) or plain
 
-    def _remark(self, out_of: int) -> str:
-        """Now and then something more: a memory, a worry, a joke."""
-        if not self.prose.once_in(out_of, "remark"):
-            return ""
-        kinds = [self._danger, self._quote, self._deed, self._promise, self._hurt, self._own, self._own, self._mind]
-        start = self.prose.chance(len(kinds), "kind")
-        return next((line for kind in kinds[start:] + kinds[:start] if (line := kind())), "")
+    # -- words for their own sake
+
+    def _remark(self) -> str:
+        """What the moment asks for, the most pressing first; each only so often."""
+        kinds: tuple[tuple[Callable[[], str], int], ...] = (
+            (self._danger, 2), (self._outcome, 1), (self._hurt, 3), (self._at_place, 1), (self._to_someone, 2), (self._deed, 3),
+            (self._promise, 4), (self._quote, 3), (self._after, 1), (self._mind, 1),
+        )  # fmt: skip
+        found = (kind() for kind, times in kinds if self.prose.once_in(times, kind.__name__))
+        return next((line for line in found if line), "")
+
+    def _own(self, pool: str, kind: str) -> Sequence[str]:
+        """One's own lines of a kind; where the pack has none, one's share of those that belong to nobody."""
+        shared = self.prose.pool(pool)
+        mine = tuple(self.scenario.heroes).index(self.hero.id)
+        return self.hero.says.get(kind) or shared[mine :: len(self.scenario.heroes)] or shared
+
+    def _line(self, kind: str, pool: str, **slots: str) -> str:
+        return self.prose.in_turn(self._own(pool, kind), kind, **slots)
 
     def _danger(self) -> str:
-        return self.prose.pick(self.hero.says.get("danger", ()), "danger") if self.scene.encounter else ""
+        return self.prose.in_turn(self.hero.says.get("danger", ()), "danger") if self.scene.encounter else ""
 
-    def _own(self) -> str:
-        """A turn of phrase of one's own: each has its time, so that none comes again too soon."""
-        return self.prose.turn_of(self.hero.says.get("mind", ()), "own", _PHRASE_ROUNDS)
-
-    def _mind(self) -> str:
-        return self.prose.pick("pc.mind", place=self.scene.place_name) if self.others else ""
-
-    def _quote(self) -> str:
-        speakers = {short(npc) for npc in self.scenario.npcs.values()} | {npc.name for npc in self.scenario.npcs.values()}
-        found = [one for one in callbacks.quotes(self.ask.context.text, speakers) if len(one.words) < 90]
-        if not found:
+    def _outcome(self) -> str:
+        """What one makes of one's own last try, while it is fresh."""
+        _, mine, since = callbacks.recent(self.ask.context.text).rpartition(f"\n[{self.hero.name}]: ")
+        ruled = _THROWN.search(since.partition("\n* ")[2].partition("\n")[0]) if mine else None
+        if ruled is None or since.count("\n[DM]") > 2:
             return ""
-        one = found[self.prose.chance(len(found), "quote")]
-        return self.prose.pick("pc.quote", quote=one.words, speaker=one.speaker)
-
-    def _deed(self) -> str:
-        found = callbacks.deeds(self.ask.context.text)
-        return self.prose.pick("pc.moment", deed=found[self.prose.chance(len(found), "deed")]) if found else ""
-
-    def _promise(self) -> str:
-        mine = [line for line in self.scene.promises if line.startswith(f"{self.hero.name} to ")]
-        if not mine:
-            return ""
-        to, _, promise = mine[self.prose.chance(len(mine), "promise")].removeprefix(f"{self.hero.name} to ").partition(": ")
-        return self.prose.pick("pc.promise", npc=to, promise=promise)
+        return self.prose.in_turn(self.hero.says.get("wins" if ruled[1] in ("Brilliant", "It works") else "fails", ()), "outcome")
 
     def _hurt(self) -> str:
-        return self.prose.pick("pc.hurt") if self.scene.condition in ("hurt", "badly hurt") else ""
+        return self._line("hurt", "pc.hurt") if self.scene.condition in ("hurt", "badly hurt") else ""
+
+    def _at_place(self) -> str:
+        here = self.hero.says.get(f"at_{self.scene.place}", ())
+        return "" if self.scene.encounter or self.scene.over else self.prose.in_turn(here, "place")
+
+    def _to_someone(self) -> str:
+        """A word to one who is here, or about them."""
+        if self.scene.encounter:
+            return ""
+        standing = [one.id for one in (*self.others, *self.strangers) if one.condition != "down" and self.hero.says.get(f"to_{one.id}")]
+        pools = ([line.partition(ANSWER)[0] for line in self.hero.says[f"to_{id}"]] for id in self.prose.order(standing, "whom"))
+        return next((line for pool in pools if (line := self.prose.in_turn(pool, "to"))), "")
+
+    def _answer(self) -> str:
+        """What one says to something that was said to one, in this round or since one last spoke."""
+        since = callbacks.recent(self.ask.context.text).rpartition(f"\n[{self.hero.name}]: ")[2]
+        heard = "\n".join((since, *(text for _, text in self.ask.said)))
+        for other in self.scenario.heroes.values():
+            for line in other.says.get(f"to_{self.hero.id}", ()):
+                spoken, _, answer = line.partition(ANSWER)
+                if answer and spoken in heard and answer not in self.prose.recent:
+                    return answer
+        return ""
+
+    def _deed(self) -> str:
+        """Something that all of them did, brought up among themselves: what has to do with this place first."""
+        if self.strangers or self.scene.encounter:
+            return ""
+        return self._brought_up(callbacks.deeds(self.ask.context.text), lambda deed: self._line("remember", "pc.moment", deed=deed))
+
+    def _quote(self) -> str:
+        heard = [(words, name) for name, words in callbacks.heard_of(self.ask.context.text, self.scenario)]
+        speakers = dict(heard)
+        near = [words for words, _ in heard if self._is_near(words)]
+        return self._brought_up(near, lambda words: self._line("quote", "pc.quote", quote=words, speaker=speakers[words]))
+
+    def _brought_up(self, found: Sequence[str], tell: Callable[[str], str]) -> str:
+        ordered = self.prose.order(found, "brought up")
+        return next((line for one in sorted(ordered, key=lambda one: not self._is_near(one)) if (line := tell(one))), "")
+
+    def _is_near(self, text: str) -> bool:
+        """Whether something has to do with where one is, whom one sees and what one is after."""
+        words = set(words_of(text))
+        return any(word in words for name in self._at_hand() for word in content(name) if len(word) > 3)
+
+    def _at_hand(self) -> Iterator[str]:
+        yield from (self.scene.place_name, self.scene.encounter)
+        yield from (one.name for one in self.strangers)
+        yield from (thing.name for thing in (*self.scene.lying, *self.scene.items))
+        yield from (goal.title for goal in self.scene.goals)
+
+    def _promise(self) -> str:
+        lasting = {vow.text for vow in self.scenario.vows.values() if vow.lasting}
+        mine = [line.removeprefix(f"{self.hero.name} to ") for line in self.scene.promises if line.startswith(f"{self.hero.name} to ")]
+        owed = [(to, text) for to, _, text in (line.partition(": ") for line in mine) if text not in lasting]
+        if not owed or self.scene.encounter:
+            return ""
+        to, text = owed[self.prose.chance(len(owed), "promise")]
+        return self._line("promise", "pc.promise", npc=to, promise=text)
+
+    def _after(self) -> str:
+        return self.prose.in_turn(self.hero.says.get("after", ()), "after") if self.scene.over else ""
+
+    def _mind(self) -> str:
+        return "" if self.scene.encounter or self.scene.over else self._line("mind", "pc.mind")
 
 
 def _plain(text: str) -> str:

@@ -25,9 +25,15 @@ _LETHAL = frozenset({"kill", "murder", "slay", "execute", "assassinate"})
 def say(case: Case, intent: Intent) -> Ruled:
     """Words without a deed. Whoever leads is answered; a companion's remark is for everyone and for nobody, unless it names someone."""
     npc = case.npc(intent.npc) or next(iter(case.people if case.leads else ()), None)
-    if intent.hero or npc is None:
+    if intent.hero or npc is None or not (case.leads or _is_for(npc, intent.words)):
         return Ruled("No roll. It is heard.", [case.beat("banter", intent.hero)])
     return Ruled("No roll. It is heard.", [case.beat("say", npc.id), case.met(npc)])
+
+
+def _is_for(npc: Npc, words: str) -> bool:
+    """Whether someone is spoken to, and not of: their name begins or ends what is said, behind or before a comma."""
+    names = "|".join(re.escape(name) for name in npc.names)
+    return bool(re.search(rf"^\W*(?:{names}),|,\s+(?:{names})\W*$", words))
 
 
 def talk(case: Case, intent: Intent) -> Ruled:
@@ -103,14 +109,11 @@ def ask(case: Case, intent: Intent) -> Ruled:
     topic = next((one for one in npc.topics if one.id == intent.topic), None)
     if topic is None:
         return Ruled(f"{npc.name} cannot say.", [case.beat("unknown", npc.id), case.met(npc)])
-    asked = case.leads or intent.asks
+    if not case.leads and not intent.asks:
+        return say(case, intent)
     if told(case.state, npc.id, topic, case.actor):
-        if not asked:
-            return Ruled("No roll. It is heard.", [case.beat("follow")])
         return Ruled(f"{npc.name} has said so before.", [case.beat("topic", npc.id, topic.id, degree="again")])
     if case.state.feels(npc.id, case.actor) < topic.attitude:
-        if not asked:
-            return Ruled("No roll. It is heard.", [case.beat("follow")])
         return Ruled(f"{npc.name} will not say, not yet.", [case.beat("topic", npc.id, topic.id, degree="closed"), case.met(npc)])
     return tell(case, npc, topic)
 

@@ -37,9 +37,12 @@ _RULES: Mapping[str, Rule] = {
     "keep": dealings.keep, "reveal": dealings.reveal, "whisper": dealings.whisper,
     "wonder": dealings.wonder, "where": dealings.where, "who": dealings.who, "about": dealings.about, "foreign": dealings.foreign,
     "play": doings.perform, "pray": doings.perform,
+    "aside": lambda case, intent: Ruled("No roll. It is heard.", [case.beat("follow")]),
     "hint": lambda case, intent: Ruled("No roll.", [case.beat("hint")]),
 }  # fmt: skip
-_ANY_TIME = frozenset({"way", "flee", "help", "say", "whisper", "hint", "give", "deed", "reveal", "wonder", "where", "who", "foreign"})
+_ANY_TIME = frozenset(
+    {"way", "flee", "help", "say", "whisper", "hint", "aside", "give", "deed", "reveal", "wonder", "where", "who", "foreign"}
+)
 
 
 def rule(scenario: Scenario, state: GameState, actor: str, action: str, prose: Prose, *, leads: bool) -> KeeperResponse:

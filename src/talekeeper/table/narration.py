@@ -74,13 +74,11 @@ class Narrator:
         return ""
 
     def _banter(self, beat: ev.Beat) -> str:
-        if not self._is_leader() and not self.prose.once_in(4, "remark"):
-            return ""
         other = next(iter(beat.about), "") or next((one for one in company(self.state, self.actor) if one != self.actor), "")
-        if not other or (other == self.ask.leader and not self._is_leader()):
-            return ""  # what the one who leads makes of it is theirs to say
+        if not other or not self._is_leader():
+            return ""  # what companions say among themselves needs no teller
         lines = [line for line in self.scenario.heroes[other].says.get("mind", ()) if line.startswith("“")]
-        if beat.about and beat.about[0] and self._is_leader() and (line := self._pick(lines, "answer")):
+        if beat.about and beat.about[0] and (line := self._pick(lines, "answer")):
             return self.prose.must("act.answer", other=self._call(other), line=line)
         return self.prose.pick("act.talk_party", other=self._call(other))
 
@@ -343,7 +341,10 @@ class Narrator:
         deed = next(one for one in self.scenario.deeds if one.id == beat.about[0])
         if beat.secretly:
             return self.prose.must("act.aside" if deed.npc else "act.alone", **(self._npc(deed.npc) if deed.npc else {}))
-        return self.prose.must(outcome_of(deed, beat.degree).say, deed.id)
+        say = outcome_of(deed, beat.degree).say
+        if beat.degree in _GOOD:
+            return self.prose.must(say, deed.id)
+        return self._pick(say, deed.id) or self.prose.must("act.in_vain", deed.id)
 
     def _way(self, beat: ev.Beat) -> str:
         encounter = self.scenario.encounters[beat.about[0]]

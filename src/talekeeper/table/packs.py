@@ -159,9 +159,11 @@ def _hero(t: Table) -> sc.Hero:
         calling=t.text("calling", ""),
         voice=t.text("voice", ""),
         skills={name: skills.get(name, int, 0) for name in sc.SKILLS},
-        says={name: says.texts(name) for name in says.raw},
+        says={name: says.texts(name) for name in says.raw if name in sc.SAYS or name.startswith(("at_", "to_"))},
     )
+    says.seen.update(sc.SAYS)
     skills.finish()
+    says.finish()
     return hero
 
 

@@ -24,6 +24,10 @@ _ARTICLE = re.compile(r"\b([Aa]) (?=[aeiouAEIOU])(?!(?:uni|use|usu|eu|one\b|once
 _TELLING = 4
 """Sentences of fewer words may be said again."""
 _TRIES = 5
+_APART = 16
+"""How many rounds lie between two times of a line that has its time, at the least."""
+_KEPT_IN_MIND = 3
+"""For so many rounds a context surely shows what was said."""
 
 
 @functools.cache
@@ -122,12 +126,18 @@ class Prose:
         """A line that was not said lately, rendered; nothing where all of them were. A pool may be given by name."""
         return self._first(pool, what, slots, fresh=True)
 
-    def turn_of(self, pool: Sequence[str], what: str, rounds: int) -> str:
-        """The line whose turn it is for so many rounds; nothing where it was said in them already."""
-        if not pool:
+    def pool(self, name: str) -> tuple[str, ...]:
+        return phrases()[name]
+
+    def in_turn(self, pool: Sequence[str], what: str, **slots: str) -> str:
+        """The line whose time it is; nothing where it was said in that time already. None of them comes twice within sixteen rounds."""
+        lines = [*pool, *[""] * (len(pool) == 1)]
+        if not lines:
             return ""
-        start = dice.number(len(pool), self.seed, 0, self.seat, what)
-        return self.pick([pool[(start + self.round // rounds) % len(pool)]], what)
+        span = -(-_APART // (len(lines) - 1))
+        start = dice.number(len(lines), self.seed, 0, self.seat, what)
+        line = lines[(start + self.round // span) % len(lines)]
+        return self.pick([line], what, **slots) if line and self.round % span < _KEPT_IN_MIND else ""
 
     def must(self, pool: Sequence[str] | str, what: str = "", **slots: str) -> str:
         """A line in any case, a fresh one if there is one."""

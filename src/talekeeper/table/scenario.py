@@ -145,6 +145,12 @@ class Npc(Named):
     difficulty: int = 10
 
 
+ANSWER = " // "
+"""Between what one hero says to another and what that one answers."""
+SAYS = ("mind", "danger", "hurt", "wins", "fails", "after", "remember", "quote", "promise", "down")
+"""The kinds of lines that a hero may have, beside those at a place (`at_…`) and to someone (`to_…`)."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hero(Named):
     """A player character that comes with the pack."""

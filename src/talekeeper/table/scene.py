@@ -70,6 +70,7 @@ def scene(scenario: Scenario, state: GameState, seat: str, seed: int = 0) -> Sce
         ),
         secrets=tuple(scenario.secrets[id].text for id, known in state.knows.items() if all_seeing or eyes in known),
         encounter=encounter.name if encounter is not None and place.id in encounter.at else "",
+        over=bool(state.ending),
         choices=offers(scenario, state, eyes),
     )
 

@@ -17,6 +17,8 @@ from talekeeper.table.scenario import Scenario
 Note = Callable[[str, str], None]
 _KINDS = {"item": "items", "npc": "npcs", "secret": "secrets", "objective": "objectives", "quest": "quests", "place": "places",
           "encounter": "encounters", "promise": "vows", "hero": "heroes"}  # fmt: skip
+_SAID = (("at_", "place"), ("to_", "person"))
+"""What the names of a hero's lines may end with."""
 
 
 def examine(pack: Scenario, note: Note) -> None:
@@ -116,6 +118,9 @@ def _links(pack: Scenario, note: Note) -> None:
     wanted += [("act", one.act, f"objectives.{one.id}.act") for one in pack.objectives.values()]
     wanted += [("place", at, f"deeds.{one.id}.at") for one in pack.deeds for at in one.at]
     wanted += [("npc", one.npc, f"deeds.{one.id}.npc") for one in pack.deeds if one.npc]
+    for hero in pack.heroes.values():
+        said = [(kind, name.removeprefix(prefix), name) for name in hero.says for prefix, kind in _SAID if name.startswith(prefix)]
+        wanted += [(kind, id, f"heroes.{hero.id}.says.{name}") for kind, id, name in said]
     wanted += [("place", at, f"encounters.{one.id}.at") for one in pack.encounters.values() for at in one.at]
     wanted += [("place", at, f"happenings.{one.id}.at") for one in pack.happenings for at in one.at]
     for kind, id, where in wanted:

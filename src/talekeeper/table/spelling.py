@@ -123,6 +123,9 @@ def _prose(scenario: Scenario) -> Iterator[str]:
         yield from (*place.look, *place.again, *place.air)
     for npc in scenario.npcs.values():
         yield from (npc.look, *npc.greet, *npc.warm, *npc.cold, *npc.idle, *(line for topic in npc.topics for line in topic.say))
+    ways = (way for encounter in scenario.encounters.values() for way in encounter.ways)
+    yield from (text for deed in (*scenario.deeds, *ways) for text in (deed.offer, *deed.words, *deed.success.say))
+    yield from (line for hero in scenario.heroes.values() for lines in hero.says.values() for line in lines)
     yield from (line for lines in scenario.lines.values() for line in lines)
     yield from scenario.premise
 

@@ -9,13 +9,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from talekeeper.summarize.words import language
 from talekeeper.table.brain import Choice
 from talekeeper.table.choices import deeds_here, offers, people_here, topic_name, ways_here
 from talekeeper.table.game import GameState
+from talekeeper.table.prose import phrases
 from talekeeper.table.rules import holds
-from talekeeper.table.scenario import Deed, Npc, Scenario, Topic
+from talekeeper.table.scenario import ANSWER, Deed, Npc, Scenario, Topic
 from talekeeper.table.spelling import SMALL, VERBS, alike, content, mention, speller, words_of
 
 KIN: tuple[frozenset[str], ...] = (
@@ -129,7 +131,10 @@ class Listener:
         chosen = self._chosen(text)
         if chosen is not None:
             return [chosen]
-        text = self._in_first_person(text)
+        spoken = _asides(self.scenario, self.actor).sub(" ", text)
+        if not spoken.strip():
+            return [Intent("aside", words=text)]
+        text = self._in_first_person(spoken)
         text = f"I {text[found.end() :].rstrip('? ')}" if (found := _MAY_I.match(text)) else text
         quotes = [found[1] or found[2] or "" for found in _QUOTE.finditer(text)]
         speech, rest = " ".join(quotes).strip(), _QUOTE.sub(" ", text)
@@ -154,7 +159,7 @@ class Listener:
         if number and 0 < int(number[1]) <= len(choices):
             return self._offered(choices[int(number[1]) - 1])
         for choice in choices:
-            if plain.removeprefix("i ") == " ".join(words_of(choice.text)):
+            if plain.removeprefix("i ") == " ".join(self._words(choice.text)):
                 return self._offered(choice)
         return None
 
@@ -248,7 +253,8 @@ class Listener:
 
     def _wordless(self, clause: str, npc: str, place: str, item: str) -> Intent | None:
         """Without a verb a bare name still says something: `the mill`, `Oda`."""
-        if len(content(clause)) > 3:
+        named = [name for id in (npc, place, item) if id for name in self._names_of(id)]
+        if not {word.removesuffix("'s") for word in content(clause)} <= {word for name in named for word in words_of(name)}:
             return None
         if place and place != self.place.id:
             return Intent("go", place=place, words=clause)
@@ -284,6 +290,11 @@ class Listener:
         near = (*self.state.holds(self.actor), *self.state.lying(self.place.id))
         return _best(tokens, [(id, self._names(id)) for id in (*near, *self.state.items)])
 
+    def _names_of(self, id: str) -> tuple[str, ...]:
+        known = self.scenario.person(id) or self.scenario.places.get(id)
+        ways = tuple(exit.way for exit in self.place.exits if exit.to == id)
+        return (*known.names, *ways) if known is not None else self._names(id)
+
     def _names(self, item: str) -> tuple[str, ...]:
         known = self.scenario.items.get(item)
         return known.names if known is not None else (item.replace("_", " "),)
@@ -300,6 +311,9 @@ class Listener:
     def _topic(self, tokens: list[str], verb: str) -> tuple[Npc, Topic] | None:
         """What an NPC here could be asked, if its words are there: of the one who is named, or of anyone."""
         asked = self._npc(tokens)
+        near = any(npc.id == asked for npc in self.people)
+        if asked and not near and not self._is_addressed(tokens, asked):
+            asked = ""  # “ask where Quill keeps it” is no question to Quill
         people = [npc for npc in self.people if npc.id == asked] or ([] if asked or verb not in ("ask", "talk") else self.people)
         found: list[tuple[int, int, Npc, Topic]] = []
         for npc in people:
@@ -315,6 +329,12 @@ class Listener:
                         found.append((0, rank, npc, topic))
         best = min(found, key=lambda one: one[:2], default=None)
         return (best[2], best[3]) if best is not None else None
+
+    def _is_addressed(self, tokens: list[str], npc: str) -> bool:
+        """Whether someone's name follows upon the asking itself."""
+        behind = (tokens[at + 1 : at + 5] for at, token in enumerate(tokens) if token in ("ask", "question", "tell", "to", "with"))
+        names = self.scenario.npcs[npc].names
+        return any(mention(words[:size], names) == size for words in behind for size in (1, 2, 3)) or mention(tokens[:3], names) > 0
 
     def _deed(self, tokens: list[str], verb: str) -> Deed | None:
         """The deed that fits best: by its verb and its words, or by the words of its offer."""
@@ -334,6 +354,15 @@ class Listener:
         kin = any(verb in group and any(one in group for one in deed.verbs) for group in KIN)
         kin = kin and (not deed.npc or deed.npc == self._npc(tokens))
         return 0.7 + 0.4 * named + share if kin and named else share
+
+
+@lru_cache(maxsize=64)
+def _asides(scenario: Scenario, hero: str) -> re.Pattern[str]:
+    """What a hero of the pack says and does for its own sake, as companions say it: words of theirs, and no deed, whatever they name."""
+    own = [spoken for lines in scenario.heroes[hero].says.values() for line in lines for spoken in line.split(ANSWER)]
+    shared = [line for kind in ("mind", "hurt", "down", "quote", "moment", "promise") for line in phrases()[f"pc.{kind}"]]
+    told = (".{1,240}?".join(map(re.escape, re.split(r"\{\w+\}", line))) for line in sorted((*own, *shared), key=len, reverse=True))
+    return re.compile("|".join(told))
 
 
 def _is_foreign(text: str) -> bool:
