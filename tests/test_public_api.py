@@ -90,7 +90,7 @@ STORY = {
     "adopt", "append", "append_many", "at", "branch", "branches", "begin_session", "brief", "context", "counter", "edit", "enter", "fold", "folds",
     "forget", "fork", "gather", "head", "health", "history", "key", "leave", "mark", "mark_many", "marks", "note", "ordinals", "override", "pin", "pins",
     "presence", "recall", "recap", "regenerate", "reveal", "rewind", "seats", "settle", "sources", "stats", "stretch", "swipes", "switch", "topics",
-    "turn", "turns", "unpin", "version", "watch",
+    "turn", "turn_count", "turns", "unpin", "version", "watch",
 }  # fmt: skip
 
 

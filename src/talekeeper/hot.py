@@ -38,6 +38,7 @@ from talekeeper.shared import Shared, path_to, seats_of
 from talekeeper.state import SCENE_KINDS, Shelf, State
 
 CHECKPOINT_EVERY = 256
+"""Entries after which what was derived from them is stored; sooner where many stories share the memory that it takes until then."""
 
 T = TypeVar("T")
 
@@ -303,16 +304,17 @@ class Hot:
 
     def _trim(self) -> None:
         """Lets go of what is in the store anyway, but for what contexts are made of; never what someone is at work with."""
-        room = self.shared.allowance.lines
         if self._at_work:
             return
+        room = self.shared.allowance.lines
         if len(self._lines) > room:
             self._lines.trim(max(room, 2 * max((len(plan.items) for plan in self.plans.values()), default=0)))
-        self._marks.trim(max(room, 2 * self._marks_at_once))
-        self.marked.trim(4 * room)
-        self._made.trim(room)
-        self._state.shelf.trim(max(LEAST, room // 2))
-        while len(self._digests) > max(8, room // 32):
+        few = max(LEAST, room // 4)  # folds and marks take more, and one of them goes further
+        self._marks.trim(max(few, 2 * self._marks_at_once))
+        self.marked.trim(4 * few)
+        self._made.trim(few)
+        self._state.shelf.trim(few)
+        while len(self._digests) > few // 8:
             del self._digests[next(iter(self._digests))]
 
     def lines_at(self, places: Sequence[tuple[int, int]]) -> list[Line]:
@@ -431,7 +433,7 @@ class Hot:
 
     @property
     def overdue(self) -> bool:
-        return self.ready and self.head - self.saved_at >= CHECKPOINT_EVERY
+        return self.ready and self.head - self.saved_at >= min(CHECKPOINT_EVERY, self.shared.allowance.lines)
 
     async def checkpoint(self) -> None:
         """Stores the folds, index rows and the snapshot that are due. Losing a race changes nothing."""

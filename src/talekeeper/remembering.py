@@ -55,6 +55,11 @@ class Remembering:
         return self._hot.state.seq
 
     @property
+    def turn_count(self) -> int:
+        """How many turns there are on this branch that can be heard: without edits, pins and other entries of the author."""
+        return self._hot.state.turns
+
+    @property
     def counter(self) -> TokenCounter:
         """Who counts tokens."""
         return self._hot.shared.counter

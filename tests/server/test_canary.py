@@ -19,6 +19,7 @@ from tests.test_story import deed
 import talekeeper as tk
 from talekeeper.server.events import Stream
 from talekeeper.server.limits import Limits
+from talekeeper.server.views import View
 
 CANARY = "quetzalcoatlus"
 QUICK = Limits(rate=1e6, burst=1_000_000, stream_seconds=0.02)
@@ -164,7 +165,8 @@ async def test_a_player_does_not_find_the_secret_of_another_on_any_route(table: 
     prober = Prober(await table.owner.get("/openapi.json"), await everything(table))
     nell, found, asked, shown = table.client("nell"), [], Counter[str](), set[str]()
     story = await table.keeper.story(KEY)
-    live = Stream(table.app.state.house.hub, story, "nell", lambda: True, 3600).frames("nell", "0")
+    view = View(story, "nell", table.app.state.house.rooms.places)
+    live = Stream(table.app.state.house.hub, story, view, lambda: True, 3600).frames("nell", "0")
     frames: list[str] = []
 
     async def listen() -> None:

@@ -16,6 +16,7 @@ import talekeeper as tk
 from talekeeper.server import events
 from talekeeper.server.events import Stream
 from talekeeper.server.limits import Limits
+from talekeeper.server.views import View
 from talekeeper.testing.models import MoodyModel
 
 
@@ -52,7 +53,9 @@ async def listening(
     table: Table, seat: str | None = None, after: str | None = None, granted: Callable[[], bool] = lambda: True, seconds: float = 60.0
 ) -> AsyncIterator[Listening]:
     story = await table.keeper.story(table.key)
-    frames = Stream(table.app.state.house.hub, story, seat, granted, seconds).frames("someone", after)
+    frames = Stream(table.app.state.house.hub, story, View(story, seat, table.app.state.house.rooms.places), granted, seconds).frames(
+        "someone", after
+    )
     try:
         yield Listening(frames)
     finally:
@@ -216,7 +219,8 @@ async def test_a_silent_stream_shows_that_it_is_alive_at_times_that_tell_nothing
     monkeypatch.setattr(events, "PING", 0.3)
     monkeypatch.setattr(events, "GLANCE", 0.05)
     story = await table.keeper.story(table.key)
-    frames = Stream(table.app.state.house.hub, story, "rogue", lambda: True, 60).frames("someone", None)
+    view = View(story, "rogue", table.app.state.house.rooms.places)
+    frames = Stream(table.app.state.house.hub, story, view, lambda: True, 60).frames("someone", None)
     assert (await anext(frames), "hello" in await anext(frames)) == ("retry: 1000\n\n", True)
     loop = asyncio.get_running_loop()
     began = loop.time()

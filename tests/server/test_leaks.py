@@ -90,13 +90,14 @@ class Matrix:
             f"{story}/memories/{{memory}}/history": [f"/{fold}" for fold in folds],
             f"{story}/topics": ["", "?prefix=mo", f"?at={early}"],
             f"{story}/marks": ["?topic=moment", "?topic=nothing", "?topic=secret", f"?topic=moment&at={late}"],
+            f"{story}/pins": ["", f"?at={early}", "?seat=bard"],
             f"{story}/branches": [""],
             f"{story}/timeline": ["", "?points=2", "?points=7", "?points=1000", "?seat=bard", "?branch=main~1"],
             f"{story}/events": ["?after=0", "", f"?after={late}", f"?after={secret}", "?after=nothing", "?seat=bard"],
             f"{story}/health": [""],
             f"{story}/stats": ["", "?seat=rogue", "?seat=bard"],
             f"{story}/export": [""],
-            f"{story}/play": [""],
+            f"{story}/play": ["", f"?at={early}"],
             f"{story}/scene": [""],
             f"{story}/ledger": [""],
             f"{story}/secrets": [""],
@@ -145,9 +146,9 @@ async def spread(table: Table) -> list[Callable[[], Awaitable[Any]]]:
         await owner.do("POST", f"{STORY}/rewind", {"to": last["id"]})
 
     async def redone() -> None:
-        head = (await owner.get(STORY))["turns"]
+        last = await unheard("So far.")
         await unheard("One way.")
-        await owner.do("POST", f"{STORY}/rewind", {"to": str(head)})
+        await owner.do("POST", f"{STORY}/rewind", {"to": last["id"]})
         await unheard("Another way.")
         branches = (await owner.get(f"{STORY}/branches"))["branches"]
         left = [branch["name"] for branch in branches if branch["name"].startswith("main~")][-1]

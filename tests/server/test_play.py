@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.server.conftest import Client, Table
+from tests.server.conftest import STORY, Client, Table
 
 import talekeeper as tk
 from talekeeper.memory.moments import KeeperResponse
@@ -106,6 +106,47 @@ async def test_the_game_is_shown_as_it_was_and_by_seat(owner: Client) -> None:
     assert debt not in (await owner.get(f"{LAMP}/scene", seat="osric"))["secrets"]
     for path in ("scene", "ledger"):
         assert debt not in str(await owner.get(f"{LAMP}/{path}", seat="osric"))
+
+
+async def test_who_plays_is_shown_as_it_was(owner: Client) -> None:
+    await play(owner)
+    then = (await owner.get(f"{LAMP}/turns", newest=True, limit=1))["turns"][0]["id"]
+    await owner.do("PUT", f"{LAMP}/people", {"humans": ["osric"]})
+    await owner.do("POST", f"{LAMP}/step")
+    now = await rested(owner)
+    assert (now["waiting"], now["round"], [one["human"] for one in now["party"]]) == ("osric", 2, [False, True])
+    past = await owner.get(f"{LAMP}/play", at=then)
+    assert (past["waiting"], past["round"], [one["human"] for one in past["party"]]) == (None, 2, [True, False])
+    assert (past["lines"], past["running"], past["title"]) == ([], False, now["title"])
+    assert (await owner.get(f"{LAMP}/play", at="0"))["round"] == 1
+
+
+async def test_places_are_called_by_their_names(owner: Client, table: Table) -> None:
+    await play(owner)
+    shown = await owner.get(f"{LAMP}/turns", newest=True)
+    assert {(turn["location"], turn["place_name"]) for turn in shown["turns"] if turn["location"]} == {("crooked_eel", "the Crooked Eel")}
+    assert {point["place_name"] for point in (await owner.get(f"{LAMP}/timeline"))["points"]} == {None, "the Crooked Eel"}
+    turn = await owner.tell("The bell tolls.", location="crooked_eel")
+    assert turn["place_name"] is None, "it is no game's place"
+    assert ((await owner.get(LAMP))["game"], (await owner.get(STORY))["game"]) == (True, False)
+
+
+async def test_games_that_were_not_played_for_longest_are_put_away_and_taken_up(table: Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("talekeeper.server.rooms.ROOMS", 2)
+    owner, rooms = table.owner, table.app.state.house.rooms
+    for name in ("one", "two", "three", "lamp"):
+        await owner.do("POST", "/games", {**GAME, "name": name})
+        await owner.do("POST", f"/stories/ana.{name}/step")
+        while (found := await owner.get(f"/stories/ana.{name}/play"))["running"]:
+            await asyncio.sleep(0.02)
+        assert found["waiting"] == "nell"
+    assert [key.session_id for key, _ in rooms._rooms] == ["three", "lamp"]
+    found = await owner.get("/stories/ana.one/play")
+    assert (found["waiting"], [line["role"] for line in found["lines"]]) == ("nell", ["dm"]), "the round is where it was"
+    await owner.do("POST", "/stories/ana.one/act", {"text": "I look around."})
+    while (found := await owner.get("/stories/ana.one/play"))["running"]:
+        await asyncio.sleep(0.02)
+    assert (found["round"], found["failed"], len(rooms._rooms)) == (2, "", 2)
 
 
 async def test_a_fork_is_played_by_itself(owner: Client) -> None:

@@ -404,6 +404,33 @@ async def test_turns_are_edited_pinned_revealed_and_forgotten(table: Table) -> N
     assert await texts(table.rogue) == []
 
 
+async def test_pins_are_listed_for_those_who_heard_them_and_as_they_were(table: Table) -> None:
+    first, second = await table.owner.tell("The bell tolls."), await table.owner.tell("A key of bone.", heard_by=["rogue"])
+    for turn in (second, first):
+        await table.owner.do("PUT", f"{STORY}/turns/{turn['id']}/pin")
+    last = await table.owner.tell("Night falls.")
+    await table.owner.do("DELETE", f"{STORY}/turns/{first['id']}/pin")
+
+    async def pinned(client: Client, **params: Any) -> list[str]:
+        return [turn["text"] for turn in (await client.get(f"{STORY}/pins", **params))["turns"] if turn["pinned"]]
+
+    assert (await pinned(table.owner), await pinned(table.rogue), await pinned(table.bard)) == (["A key of bone."], ["A key of bone."], [])
+    assert await pinned(table.owner, at=last["id"]) == ["The bell tolls.", "A key of bone."]
+    assert await pinned(table.bard, at=last["id"]) == ["The bell tolls."]
+    assert await pinned(table.owner, at=first["id"]) == []
+
+
+async def test_a_story_counts_what_can_be_heard_and_not_what_the_author_did(table: Table) -> None:
+    turn = await table.owner.tell("The bell tolls.")
+    await table.owner.tell("A key of bone.", heard_by=["rogue"])
+    await table.owner.do("PATCH", f"{STORY}/turns/{turn['id']}", {"text": "The great bell tolls."})
+    await table.owner.do("PUT", f"{STORY}/turns/{turn['id']}/pin")
+    counts = [(await client.get(STORY))["turns"] for client in (table.owner, table.rogue, table.bard)]
+    assert counts == [2, 2, 1]
+    assert (await table.owner.get(STORY, at=turn["id"]))["turns"] == 1
+    assert (await table.owner.tell("Night falls."))["number"] == 5, "edits and pins have numbers, too"
+
+
 async def test_the_newest_turn_is_told_again(table: Table) -> None:
     await table.owner.tell("Morning comes.")
     again = await table.owner.do("POST", f"{STORY}/regenerate", {"text": "Morning comes, late."})

@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 from axe_playwright_python.async_playwright import Axe
-from playwright.async_api import APIRequestContext, Browser, Page, Playwright, async_playwright, expect
+from playwright.async_api import APIRequestContext, Browser, ConsoleMessage, Page, Playwright, async_playwright, expect
 
 FLAGS = "--no-sandbox --disable-gpu --no-first-run --disable-background-networking --disable-component-update --disable-sync".split()
 ROOT = Path(__file__).parents[2]
@@ -119,14 +119,16 @@ async def browser(playwright: Playwright) -> AsyncIterator[Browser]:
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def new_page(browser: Browser, served: Server) -> AsyncIterator[NewPage]:
-    """Opens a page in a browser of its own, at a story or wherever; whatever goes wrong in it fails the test."""
+async def new_page(browser: Browser, served: Server, own_server: Callable[..., Server]) -> AsyncIterator[NewPage]:
+    """Opens a page in a browser of its own (closed before any server is stopped), at a story or wherever; whatever goes wrong in it fails the test, and so does whatever
+    stands in its console in red, unless the test provokes it: `refused` has what such a line contains."""
     wrong: list[str] = []
     contexts = []
 
     async def make(
-        where: str = "", *, server: str | None = None, width: int = 1360, height: int = 860, scheme: str = "light", touch: bool = False
-    ) -> Page:
+        where: str = "", *, server: str | None = None, width: int = 1360, height: int = 860, scheme: str = "light", touch: bool = False,
+        refused: tuple[str, ...] = (),
+    ) -> Page:  # fmt: skip
         context = await browser.new_context(
             viewport={"width": width, "height": height}, color_scheme=scheme, reduced_motion="reduce", has_touch=touch, is_mobile=touch  # type: ignore[arg-type]
         )  # fmt: skip
@@ -134,6 +136,12 @@ async def new_page(browser: Browser, served: Server) -> AsyncIterator[NewPage]:
         page = await context.new_page()
         page.set_default_timeout(PATIENCE)
         page.on("pageerror", lambda error: wrong.append(str(error)))
+
+        def heard(said: ConsoleMessage) -> None:
+            if said.type == "error" and not any(known in said.text for known in refused):
+                wrong.append(f"{said.text} {said.location['url']}")
+
+        page.on("console", heard)
         await page.goto((server or served.url) + "/" + (f"#story={where}" if where and not where.startswith("#") else where))
         return page
 

@@ -50,7 +50,7 @@ class Wire:
 
 async def test_a_page_outlives_its_server(new_page: NewPage, own_server: Callable[..., Server], shot: Shot) -> None:
     server = own_server()
-    page = await new_page(server=server.url)
+    page = await new_page(server=server.url, refused=("ERR_",))
     await begin(page)
     await page.locator("#answer").fill("I hold my breath.")
     server.stop()
@@ -73,7 +73,7 @@ async def test_what_was_told_while_the_line_was_down_is_there_when_it_is_back(
 ) -> None:
     story = await new_story()
     wire = Wire(served.port)
-    page = await sit(new_page, story, server=await wire.mend())
+    page = await sit(new_page, story, server=await wire.mend(), refused=("ERR_",))
     await wire.cut()
     await expect(page.locator(".banner")).to_be_visible()
     await api("POST", f"/stories/{story}/whisper", {"speaker": "dm", "to": ["ibbi"], "text": "While you were away."})
@@ -88,7 +88,7 @@ async def test_what_was_told_while_the_line_was_down_is_there_when_it_is_back(
 
 async def test_a_page_that_is_opened_before_the_server_waits_for_it(new_page: NewPage, own_server: Callable[..., Server]) -> None:
     server = own_server()
-    page = await new_page(server=server.url)
+    page = await new_page(server=server.url, refused=("ERR_", "404"))
     await expect(page.locator(".scenario").first).to_be_visible()
     server.stop()
     await page.evaluate("location.hash = 'story=local.x'")
@@ -99,7 +99,7 @@ async def test_a_page_that_is_opened_before_the_server_waits_for_it(new_page: Ne
 
 async def test_someone_else_was_first(new_page: NewPage, new_story: NewStory, api: Api) -> None:
     story = await new_story()
-    page = await new_page(story)
+    page = await new_page(story, refused=("ERR_FAILED", "409"))
     await expect(page.locator("#step")).to_be_visible()
     await page.context.route("**/events?**", lambda route: route.abort())  # it does not hear of it
     await page.reload()
@@ -134,7 +134,7 @@ async def test_a_token_is_asked_for_and_shows_what_is_its_own(
 ) -> None:
     file = token_file(tmp_path)
     server = own_server("--tokens", str(file))
-    dm = await new_page(server=server.url)
+    dm = await new_page(server=server.url, refused=("401",))
     await accessible(dm, "the door")
     await sit_down(dm, "tk_" + "wrong" * 8)
     await expect(dm.locator(".failed")).to_contain_text("token")
@@ -144,7 +144,7 @@ async def test_a_token_is_asked_for_and_shows_what_is_its_own(
     await begin(dm, name="with tokens")
     await rounds(dm, 1)
 
-    nell = await new_page(server=server.url)
+    nell = await new_page(server=server.url, refused=("401",))
     await sit_down(nell, TOKENS["nell"])
     await nell.locator(".row", has_text="with tokens").click()
     await expect(nell.locator(TOLD).first).to_be_visible()
@@ -167,7 +167,7 @@ async def test_a_server_with_narrow_limits_is_given_time(new_page: NewPage, own_
     file = token_file(tmp_path)
     file.write_text(file.read_text() + "\n[limits]\nrate = 5.0\nburst = 6\n")
     server = own_server("--tokens", str(file))
-    page = await new_page(server=server.url)
+    page = await new_page(server=server.url, refused=("401", "429"))
     refused: list[str] = []
     page.on("response", lambda answer: refused.append(json.dumps(answer.url)) if answer.status == 429 else None)
     await sit_down(page, TOKENS["owner"])

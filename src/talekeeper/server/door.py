@@ -176,13 +176,13 @@ class Visit:
         if self.grant.dm:
             if seat is not None and seat not in there:
                 raise unknown("seat")
-            return View(self.story, seat)
+            return View(self.story, seat, self.house.rooms.places)
         mine = sorted(self.grant.seats & there)
         if seat is None and len(mine) > 1:
             raise invalid(f"This token has several seats: say whose view it is with ?seat=, one of {', '.join(mine)}.")
         if seat is not None and seat not in mine:
             raise forbidden("This token does not show that view: other seats need a dm's token.")
-        return View(self.story, seat or mine[0])
+        return View(self.story, seat or mine[0], self.house.rooms.places)
 
     def told_once(self, key: str | None) -> str | None:
         """The id of the turn that a request with this idempotency key tells."""
@@ -230,7 +230,7 @@ async def look(visit: Entered, seat: SeatQuery = None) -> View:
 
 async def look_at(visit: Entered, seat: SeatQuery = None, at: AtQuery = None) -> View:
     view = visit.view(seat)
-    return view if at is None else View(await _past(visit, view, at), view.seat)
+    return view if at is None else View(await _past(visit, view, at), view.seat, view.places)
 
 
 async def look_as(view: Annotated[View, Depends(look_at)]) -> View:

@@ -113,9 +113,9 @@ class Hub:
 class Stream:
     """The events of one view, as they go over the line."""
 
-    def __init__(self, hub: Hub, story: Story, seat: str | None, granted: Callable[[], bool], seconds: float) -> None:
-        self._hub, self._story, self._seat = hub, story, seat
-        self._view = View(story, seat)
+    def __init__(self, hub: Hub, story: Story, view: View, granted: Callable[[], bool], seconds: float) -> None:
+        self._hub, self._story, self._view = hub, story, view
+        self._seat = seat = view.seat
         self._granted = granted
         self._until = time.monotonic() + seconds
         self._follower = Follower(story, seat)
@@ -143,7 +143,7 @@ class Stream:
 
     async def _live(self, bell: Bell) -> AsyncIterator[str]:
         spoke = time.monotonic()
-        while not self._hub.closing and self._granted() and time.monotonic() < self._until:
+        while not self._hub.closing and self._granted():
             page = await self._follower.news()
             for frame in [*[await self._told(news) for news in page], *self._passing(bell)]:
                 if frame:
@@ -153,7 +153,10 @@ class Stream:
                 yield ":\n\n"
                 spoke = time.monotonic()
             if not page:
-                await bell.wait(min(GLANCE, max(0.0, self._until - time.monotonic())))
+                left = self._until - time.monotonic()
+                if left <= 0:  # what is there is sent first
+                    return
+                await bell.wait(min(GLANCE, left))
 
     def _passing(self, bell: Bell) -> Iterator[str]:
         while bell.passing:

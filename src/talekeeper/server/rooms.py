@@ -15,6 +15,7 @@ from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,7 @@ from talekeeper.keeper import Keeper
 from talekeeper.memory.moments import KeeperResponse
 from talekeeper.model import MemoryKey
 from talekeeper.ports import ChatModel
+from talekeeper.replay import Past
 from talekeeper.server.events import Hub, Passing
 from talekeeper.server.problems import Problem
 from talekeeper.story import Story
@@ -32,7 +34,7 @@ from talekeeper.table.brain import Ask, Brain
 from talekeeper.table.flight import DM
 from talekeeper.table.scenario import Scenario
 from talekeeper.table.storyteller import Storyteller
-from talekeeper.table.table import Brains, Setup, Table, begin, resume
+from talekeeper.table.table import SETUP, Brains, Setup, Table, begin, resume
 
 if TYPE_CHECKING:
     from talekeeper.table.playing import Beat, Game, Rounds
@@ -305,6 +307,11 @@ class Room:
             await asyncio.gather(self._task, return_exceptions=True)
 
 
+@cache
+def _places(pack: str) -> Mapping[str, str]:
+    return {id: place.name for id, place in packs.load(pack).places.items()}
+
+
 class Rooms:
     """All games that this process plays.
 
@@ -329,6 +336,16 @@ class Rooms:
     def scenarios(self) -> dict[str, Scenario]:
         """The packs that can be played here, by name."""
         return {name: packs.load(name) for name in self._packs}
+
+    async def plays(self, story: Story | Past) -> bool:
+        """Whether it is a game."""
+        return bool(await story.marks(None, SETUP))
+
+    async def places(self, story: Story | Past) -> Mapping[str, str]:
+        """How the places of a game are called, by their ids; empty where it is no game of ours."""
+        noted = await story.marks(None, SETUP)
+        pack = str(noted[-1].data["pack"]) if noted else ""
+        return _places(pack) if pack in self._packs else {}
 
     async def begin(self, key: MemoryKey, setup: Setup) -> Table:
         """A new game."""
@@ -360,7 +377,7 @@ class Rooms:
         rounds = await self._opened()
         from talekeeper.table.playing import Game
 
-        noted = await story.marks(None, "table:setup")
+        noted = await story.marks(None, SETUP)
         if noted:
             self._check_pack(str(noted[-1].data["pack"]))
         ticket = Ticket(self._tickets)

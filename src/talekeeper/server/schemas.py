@@ -117,7 +117,10 @@ class Story(StoryRow):
     version: str = Field(description="Changes with everything that happens in this view of the story. Pass it as `If-Match`.")
     seat: str | None = Field(description="Whose view this is; null: everything.")
     seats: list[Seat]
-    turns: int = Field(description="How many turns there are in this view.")
+    turns: int = Field(
+        description="How many turns can be heard in this view. Entries of the author (edits, pins …) have numbers, and are not counted."
+    )
+    game: bool = Field(description="Whether it is played at the table: only then is there anything at `/play` and the like.")
 
 
 # -- turns -------------------------------------------------------------------------------------------------------------
@@ -162,6 +165,7 @@ class Turn(Model):
     text: str = Field(description="As it reads now.")
     audience: list[str] | None = Field(description="Who heard it; null in the view of a seat, which cannot know.")
     location: str | None
+    place_name: str | None = Field(None, description="How the location is called, in a game.", examples=["the Crooked Eel"])
     mentions: list[str]
     when: str | None
     time: float = Field(description="When it was told, in seconds since 1970.")
@@ -319,6 +323,7 @@ class Point(Model):
     kind: Kind
     speaker: str
     location: str | None
+    place_name: str | None
     when: str | None
 
 

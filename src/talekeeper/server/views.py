@@ -7,8 +7,9 @@ no audiences (someone may listen unseen), and of a speaker who lent someone a vo
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from itertools import pairwise
+from typing import Any, TypeAlias
 
 from talekeeper import model
 from talekeeper.errors import UnknownFold, UnknownTurn
@@ -19,6 +20,8 @@ from talekeeper.server import schemas
 from talekeeper.server.problems import unknown
 from talekeeper.story import Story
 
+Places: TypeAlias = "Callable[[Story | Past], Awaitable[Mapping[str, str]]]"
+"""How the places of a story are called."""
 LOOK_BACK = 500
 """Among how many of the newest turns a seat looks for those whom it has met."""
 
@@ -26,9 +29,10 @@ LOOK_BACK = 500
 class View:
     """A story, or its past, as the seat may see it; `seat=None`: as its author does."""
 
-    def __init__(self, book: Story | Past, seat: str | None) -> None:
+    def __init__(self, book: Story | Past, seat: str | None, places: Places) -> None:
         self.book = book
         self.seat = seat
+        self.places = places
 
     # -- turns -------------------------------------------------------------------------------------------------------------
 
@@ -47,24 +51,34 @@ class View:
     async def shown(self, turns: Sequence[model.Turn]) -> list[schemas.Turn]:
         """Turns as this view shows them."""
         pinned = {turn.id for turn in await self.book.pins()}
-        if self.seat is None:
-            return [_as_it_is(turn, turn.id in pinned) for turn in turns]
-        numbers = await self.book.ordinals(self.seat, turns)
-        return [await self._as_heard(turn, number, turn.id in pinned) for turn, number in zip(turns, numbers, strict=True)]
+        places = await self.places(self.book)
+        numbers = [turn.seq for turn in turns] if self.seat is None else await self.book.ordinals(self.seat, turns)
+        return [
+            schemas.Turn(
+                **turn._asdict() | await self._as_heard(turn),
+                number=number, pinned=turn.id in pinned, place_name=places.get(turn.location or ""),
+            )
+            for turn, number in zip(turns, numbers, strict=True)
+        ]  # fmt: skip
 
     async def turn(self, turn: model.Turn) -> schemas.Turn:
         return (await self.shown([turn]))[0]
 
-    async def _as_heard(self, turn: model.Turn, number: int, pinned: bool) -> schemas.Turn:
+    async def _as_heard(self, turn: model.Turn) -> dict[str, Any]:
+        """What a seat sees otherwise than the author."""
+        if self.seat is None:
+            return {}
         told = turn.text.casefold()
-        return schemas.Turn(
-            **turn._replace(
-                speaker=turn.speaker if self._recognises(turn) else "",
-                mentions=tuple(name for name in turn.mentions if name.casefold() in told),
-                cites=tuple([name for name in turn.cites if await self._heard(name)]),
-                audience=(),
-            )._asdict() | {"audience": None, "number": number, "pinned": pinned}
-        )  # fmt: skip
+        return {
+            "speaker": turn.speaker if self._recognises(turn) else "",
+            "mentions": [name for name in turn.mentions if name.casefold() in told],
+            "cites": [name for name in turn.cites if await self._heard(name)],
+            "audience": None,
+        }
+
+    async def pins(self) -> list[schemas.Turn]:
+        """The turns that are pinned, in order."""
+        return await self.shown([turn for turn in await self.book.pins() if self.seat is None or self.seat in turn.audience])
 
     def _recognises(self, turn: model.Turn) -> bool:
         """Whether the seat knows who spoke: it did itself, or it heard the voice of that one."""
@@ -114,9 +128,9 @@ class View:
         return found[0].id if found else "0"
 
     async def count(self) -> int:
-        """How many turns there are in this view."""
+        """How many turns can be heard in this view."""
         if self.seat is None:
-            return self.book.head
+            return self.book.turn_count
         newest = await self.book.turns(seat=self.seat, limit=1, newest=True)
         return (await self.book.ordinals(self.seat, newest))[0] if newest else 0
 
@@ -161,10 +175,6 @@ def outline(turns: Sequence[model.Turn], most: int) -> list[model.Turn]:
 
 
 _WEIGHT = {"whisper": 1, "session": 2}
-
-
-def _as_it_is(turn: model.Turn, pinned: bool) -> schemas.Turn:
-    return schemas.Turn(**turn._asdict() | {"number": turn.seq, "pinned": pinned})
 
 
 def _seat(seat: model.Seat, place: str | None) -> schemas.Seat:

@@ -137,9 +137,9 @@ class Table:
         """The rounds that were played on this branch, oldest first, as far back as they are kept. `turn` is where each began."""
         return await self.story.marks(None, ROUND)
 
-    async def round_now(self) -> int:
-        """The number of the next round, from 1."""
-        newest = await self.story.marks(None, ROUND, limit=1)
+    async def round_now(self, book: Story | Past | None = None) -> int:
+        """The number of the next round, from 1: now, or at some point of this story."""
+        newest = await (book or self.story).marks(None, ROUND, limit=1)
         return int(newest[-1].data["round"]) + 1 if newest else 1
 
     # -- asking ------------------------------------------------------------------------------------------------------------
@@ -295,9 +295,12 @@ class Table:
 
     async def look_who_plays(self) -> None:
         """Takes over from the log who is played by a person: a rewind or another process may have changed it."""
-        noted = await self.story.marks(None, SETUP)
-        if noted:
-            self.setup = _setup(noted[-1].data)
+        self.setup = await self.setup_at(self.story)
+
+    async def setup_at(self, book: Story | Past) -> Setup:
+        """Who was played by a person at some point of this story."""
+        noted = await book.marks(None, SETUP)
+        return _setup(noted[-1].data) if noted else self.setup
 
     async def note_branch(self) -> None:
         """Notes that this branch is the one that is played. It stands on the main one, where `branch_played` looks for it."""

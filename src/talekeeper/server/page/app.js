@@ -14,7 +14,7 @@ import { listenToKeys } from "/page/keys.js";
 const PAGE = 120; // turns that are asked for at once
 const MOST = 480; // turns that are on the page at once; the others come when they are scrolled to
 const POINTS = 1000;
-const NOTHING = { turns: [], before: false, after: false, points: [], total: 0, play: null, scene: null, seats: [], branches: [], game: true, loaded: false };
+const NOTHING = { turns: [], before: false, after: false, points: [], total: 0, play: null, scene: null, seats: [], branches: [], game: null, loaded: false };
 
 const app = {
   me: null, dm: false, story: null, branch: "main", seat: "", who: "", at: null, tab: "prompt", mode: "act", pane: "story", budgets: {}, drafts: {}, lit: null, ...NOTHING,
@@ -163,13 +163,14 @@ const PARTS = {
     return { turns: page.turns, before: page.more, after: false };
   },
   async play() {
-    if (!app.game) return {};
+    const game = app.game ?? (await get(app.path, { ...app.where, seat: app.seat })).game;
+    if (!game) return { game, play: null, scene: null };
     try {
-      const play = await get(`${app.path}/play`, { ...app.where, seat: app.seat });
-      return { play, scene: await get(`${app.path}/scene`, { ...app.point, seat: sceneFor(play) }) };
+      const play = await get(`${app.path}/play`, app.view);
+      return { game, play, scene: hasScene(play) ? await get(`${app.path}/scene`, { ...app.point, seat: sceneFor(play) }) : null };
     } catch (error) {
-      if (!(error instanceof Problem) || ![403, 404, 422, 503].includes(error.status)) throw error;
-      return { play: null, scene: null, game: false };
+      if (!(error instanceof Problem) || ![422, 503].includes(error.status)) throw error;
+      return { play: null, scene: null, game: false }; // a scenario that is not here, or a server that cannot play
     }
   },
   async seats() { return { seats: await get(`${app.path}/seats`, app.dm ? app.where : { ...app.where, seat: app.seat }) }; },
@@ -180,10 +181,12 @@ const PARTS = {
   },
 };
 
+// The game is seen by those of the party and by the dm; whoever else is viewed sees the dm's scene, if it is the dm who looks.
+const inGame = (play, seat) => seat === "dm" || play.party.some((one) => one.id === seat);
+const hasScene = (play) => app.dm || inGame(play, app.seat);
 function sceneFor(play) {
-  const heroes = [...play.party.map((one) => one.id), "dm"];
   const wanted = app.at ? app.seat : app.seat || play.waiting;
-  return heroes.includes(wanted) ? wanted : app.dm ? "" : app.seat;
+  return inGame(play, wanted) ? wanted : "";
 }
 
 // The window widens where it is scrolled to its edge.
@@ -226,7 +229,7 @@ function changed(turn, fresh = false) {
 }
 
 function spoken(line) {
-  if (!app.play) return;
+  if (!app.play || app.at) return;
   const known = app.play.lines.findIndex((one) => one.line === line.line);
   app.play = { ...app.play, running: true, lines: known < 0 ? [...app.play.lines, line] : app.play.lines.with(known, line) };
   draw();
@@ -237,8 +240,8 @@ const EVENTS = {
   edited: (turn) => changed(turn), pinned: (turn) => changed(turn), unpinned: (turn) => changed(turn),
   forgotten: ({ id }) => gone(id),
   line: spoken,
-  round: () => { if (app.play) { app.play = { ...app.play, running: true, lines: [] }; draw(); } },
-  auto: ({ on }) => { if (app.play) { app.play = { ...app.play, auto: on }; draw(); } },
+  round: () => { if (app.play && !app.at) { app.play = { ...app.play, running: true, lines: [] }; draw(); } },
+  auto: ({ on }) => { if (app.play && !app.at) { app.play = { ...app.play, auto: on }; draw(); } },
   rested: () => load("play"),
   rewound: () => load("turns", "line", "play", "branches"),
   hello: () => load(...Object.keys(PARTS)), reset: () => load(...Object.keys(PARTS)),

@@ -12,7 +12,7 @@ export function drawComposer(app, place) {
   const focused = place.contains(document.activeElement) ? document.activeElement.id : "";
   if (app.at) put(place, past(app));
   else if (play) put(place, failed(play), modes(app), { act: acting, whisper: whispering, nudge: nudging }[app.mode](app));
-  else if (app.game) put(place); // whether it is played is not known yet
+  else if (app.game !== false) put(place); // whether it is played is not known yet
   else put(place, modes(app), telling(app, app.mode === "whisper"));
   if (focused) document.getElementById(focused)?.focus();
 }

@@ -27,7 +27,11 @@ const flat = (children) => children.flat(Infinity).filter((child) => child !== n
 export const $ = (id) => document.getElementById(id);
 export const put = (place, ...children) => place.replaceChildren(...flat(children));
 export const count = (number, one, many = `${one}s`) => `${number.toLocaleString("en")} ${number === 1 ? one : many}`;
-export const placeName = (id) => { const words = id.replaceAll(/[_-]+/g, " "); return words[0].toUpperCase() + words.slice(1); };
+// A place by its name; where it has none, by its id.
+export function placeName({ location, place_name }) {
+  const words = place_name || location.replaceAll(/[_-]+/g, " ");
+  return words[0].toUpperCase() + words.slice(1);
+}
 export const clip = (text, length) => (text.length > length ? `${text.slice(0, length - 1).trimEnd()}…` : text);
 
 // Makes `nodes` the children of a place, and touches only what differs: what has the focus keeps it.

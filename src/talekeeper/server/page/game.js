@@ -3,12 +3,11 @@ import { get } from "/page/api.js";
 import { clip, dot, empty, h } from "/page/dom.js";
 import { lights } from "/page/memory.js";
 
-const NO_GAME = { none: true };
-
 export const ledger = {
-  look: (app) => (app.game ? get(`${app.path}/ledger`, { ...app.view, seat: mine(app) }) : NO_GAME),
+  look: (app) => (app.game && inGame(app) ? get(`${app.path}/ledger`, app.view) : null),
   show(app, found) {
-    if (found.none) return empty("No game", "This story is told and not played: it has no ledger.");
+    if (!app.game) return empty("No game", "This story is told and not played: it has no ledger.");
+    if (!found) return empty("Not of the party", `The ledger is of those who play. What ${app.name(app.seat)} remembers is under Prompt and Memory.`);
     const section = (title, rows, none) => [h("h2", { class: "label" }, title), rows.length ? h("ul", { class: "plain ledger" }, rows.map((row) => h("li", {}, row))) : h("p", { class: "muted small" }, none)];
     return [
       section("Goals", found.goals.map((one) => h("span", {}, h("strong", {}, one.title), h("br"), h("span", { class: "muted small" }, one.hint))), "No goal is open."),
@@ -20,7 +19,7 @@ export const ledger = {
 };
 
 // The game knows those of the party and the dm; whoever else is viewed has no ledger of their own.
-const mine = (app) => ([...app.party.map((one) => one.id), "dm"].includes(app.seat) ? app.seat : app.dm && !app.seat ? "" : app.seat);
+const inGame = (app) => !app.seat || app.seat === "dm" || app.party.some((one) => one.id === app.seat);
 
 export const moments = {
   look: (app) => get(`${app.path}/marks`, { ...app.view, topic: "moment" }),

@@ -56,7 +56,7 @@ export const prompt = {
         h("summary", {}, h("span", { class: `swatch p${number % 6}` }), h("strong", {}, heading(block)), h("span", { class: "number" }, block.tokens.toLocaleString("en"))),
         block.items.map((one) => item(app, one))))),
       parts.length ? null : empty("Nothing yet", "This seat has heard nothing, so there is nothing to tell."),
-      h("h2", { class: "label" }, "Left out"), leftOut(app, found.left_out)];
+      parts.length ? [h("h2", { class: "label" }, "Left out"), leftOut(app, found.left_out)] : null];
   },
 };
 
@@ -75,11 +75,9 @@ function leftOut(app, found) {
 export const memory = {
   async look(app) {
     const who = { ...app.point, seat: app.eyes, budget: app.budget };
-    const [{ memories }, context] = await Promise.all([get(`${app.path}/memories`, who), get(`${app.path}/context`, who)]);
-    const block = (name) => context.blocks.find((one) => one.name === name);
-    const kept = block("pinned")?.items.map((one) => ({ id: one.sources[0], text: one.text })) ?? [];
-    const seen = app.turns.filter((turn) => turn.pinned && (turn.audience?.includes(app.eyes) ?? true)); // what is recent is not said twice
-    return { memories, pinned: [...kept, ...seen.filter((turn) => !kept.some((one) => one.id === turn.id)).map(({ id, text }) => ({ id, text }))], recent: block("recent")?.items.filter((one) => one.kind === "turn").length ?? 0 };
+    const [{ memories }, context, pins] = await Promise.all([get(`${app.path}/memories`, who), get(`${app.path}/context`, who), get(`${app.path}/pins`, { ...app.point, seat: app.eyes })]);
+    const recent = context.blocks.find((one) => one.name === "recent");
+    return { memories, pinned: pins.turns, recent: recent?.items.filter((one) => one.kind === "turn").length ?? 0 };
   },
   show(app, { memories, pinned, recent }) {
     return [about(app, memories.length ? "remembers the older part of the story like this." : "still has the whole story, word for word."), budget(app), recall(app),

@@ -74,7 +74,7 @@ function rows(app, fresh) {
 
 // Where and when, where that changes.
 function sceneOf(turn, before) {
-  const place = turn.location && turn.location !== before?.location ? placeName(turn.location) : "";
+  const place = turn.location && turn.location !== before?.location ? placeName(turn) : "";
   const when = turn.when && turn.when !== before?.when ? turn.when : "";
   return [place, when].filter(Boolean).join(" · ");
 }
@@ -85,7 +85,7 @@ function article(app, turn) {
   const name = spoken && !(told && turn.kind === "said") ? turn.voice || app.name(turn.speaker) : "";
   const kind = told && turn.kind === "said" ? "told" : turn.kind;
   const heard = hearers(app, turn.audience);
-  return h("article", { class: `turn ${kind} ${turn.pinned ? "pinned" : ""}`, "data-id": turn.id, "data-kind": turn.kind, tabindex: -1, onclick: (event) => open(event) },
+  return h("article", { class: `turn ${kind} ${turn.pinned ? "pinned" : ""}`, style: { "--ears": heard?.children.length ?? 0 }, "data-id": turn.id, "data-kind": turn.kind, tabindex: -1, onclick: (event) => open(event) },
     name ? dot(turn.speaker || turn.voice, name, "face") : null,
     h("div", { class: "said-by" }, name ? h("span", { class: "who" }, name) : null, turn.kind === "whisper" ? h("span", { class: "tag whispered" }, "whispers") : turn.kind === "thought" ? h("span", { class: "tag" }, "thinks") : null,
       turn.revision ? h("span", { class: "tag" }, "edited") : null, turn.pinned ? h("span", { class: "tag pin" }, "pinned") : null),

@@ -14,7 +14,7 @@ export function drawTime(app, place) {
   const now = index(app);
   const where = h("div", { class: "where" }, step(app, now - 1, "prev", "Previous turn"), h("output", { class: "now", for: "scrub" }, words(app, now)), step(app, now + 1, "next", "Next turn"));
   redraw(place, where, h("div", { class: "strip" }, lanes(app), h("div", { class: "track" }, ticks(app, now), slider(app, now))),
-    h("div", { class: "back" }, app.at && app.dm ? h("button", { class: "button primary", id: "fork", "data-key": "fork", onclick: () => app.fork() }, "Continue from here") : null, app.at ? h("button", { class: "button quiet", id: "now", "data-key": "now", onclick: () => app.travel(null) }, "Now") : null), chapters(app, now));
+    h("div", { class: "back" }, app.at && app.dm ? h("button", { class: "button", id: "fork", "data-key": "fork", onclick: () => app.fork() }, "Continue from here") : null, app.at ? h("button", { class: "button quiet", id: "now", "data-key": "now", onclick: () => app.travel(null) }, "Now") : null), chapters(app, now));
 }
 
 function index(app) {
@@ -93,7 +93,7 @@ function chapters(app, now) {
   for (const one of app.points) if (one.location && one.location !== found.at(-1)?.location) found.push(one);
   found.splice(0, found.length - 60);
   const here = found.findLast((one) => one.number <= (app.points[now]?.number ?? 0));
-  return h("ol", { class: "chapters" }, found.reverse().map((one) => h("li", {}, h("button", { "data-key": `chapter-${one.id}`, "aria-current": String(one === here), onclick: () => app.travel(one.id) }, h("span", {}, placeName(one.location)), h("span", { class: "muted small" }, `turn ${one.number.toLocaleString("en")}`)))));
+  return h("ol", { class: "chapters" }, found.reverse().map((one) => h("li", {}, h("button", { "data-key": `chapter-${one.id}`, "aria-current": String(one === here), onclick: () => app.travel(one.id) }, h("span", {}, placeName(one)), h("span", { class: "muted small" }, `turn ${one.number.toLocaleString("en")}`)))));
 }
 
 // The lines that the story has taken, each from where it left another.

@@ -7,6 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Response
 
 from talekeeper.model import MemoryKey
+from talekeeper.replay import Past
 from talekeeper.server import game_schemas as games
 from talekeeper.server import ids, schemas
 from talekeeper.server.door import PREFIX, Authored, Entered, Granted, InHouse, Looking, LookingAt, Route, Visit
@@ -20,7 +21,7 @@ from talekeeper.table.plan import open_objectives
 from talekeeper.table.scenario import Scenario
 from talekeeper.table.scene import condition
 from talekeeper.table.scene import scene as scene_of
-from talekeeper.table.table import Setup
+from talekeeper.table.table import Setup, Table
 
 router = APIRouter(prefix=PREFIX, route_class=Route, tags=["play"])
 
@@ -68,9 +69,19 @@ async def begin_game(house: InHouse, grant: Granted, body: games.NewGame, respon
 
 
 @router.get("/stories/{story}/play", summary="How the game stands")
-async def play(room: InRoom, view: Looking) -> games.Play:
-    """Who plays, whose turn it is, and the round in flight."""
+async def play(room: InRoom, view: LookingAt) -> games.Play:
+    """Who plays, whose turn it is, and the round in flight. In the past nothing is in flight, and nobody is waited for."""
+    if isinstance(view.book, Past):
+        return await _played(room, view.book, view.seat)
     return await _play(room, view.seat)
+
+
+async def _played(room: Room, book: Past, seat: str | None) -> games.Play:
+    table, state, setup = room.table, await room.table.state_at(book), await room.table.setup_at(book)
+    return games.Play(
+        scenario=setup.pack, title=table.scenario.title, round=await table.round_now(book), party=_party(table, setup, state, seat),
+        running=False, auto=False, waiting=None, ending=state.ending, failed="", lines=[],
+    )  # fmt: skip
 
 
 async def _play(room: Room, seat: str | None) -> games.Play:
@@ -79,17 +90,21 @@ async def _play(room: Room, seat: str | None) -> games.Play:
     heard = [line for line in room.lines if seat is None or seat in line.hearers]
     return games.Play(
         scenario=table.setup.pack, title=table.scenario.title, round=await table.round_now(),
-        party=[_player(room, state, one, shown=seat in (None, DM, one)) for one in table.setup.party], running=room.running, auto=room.auto,
+        party=_party(table, table.setup, state, seat), running=room.running, auto=room.auto,
         waiting=waiting if seat in (None, DM, waiting) else None, ending=state.ending, failed=room.failed if seat is None else "",
         lines=[games.FlightLine(line=line.key, role=line.role, seat=line.seat, text=line.text, ended=line.ended) for line in heard],
     )  # fmt: skip
 
 
-def _player(room: Room, state: GameState, id: str, *, shown: bool) -> games.Player:
+def _party(table: Table, setup: Setup, state: GameState, seat: str | None) -> list[games.Player]:
     """Of others, a seat knows who plays them; how they are it sees in its scene, if they are there."""
-    hero = room.table.scenario.heroes[id]
-    how = condition(state, id) if shown else ""
-    return games.Player(id=id, name=hero.name, calling=hero.calling, human=id in room.table.setup.humans, condition=how)
+    return [
+        games.Player(
+            id=one, name=table.scenario.heroes[one].name, calling=table.scenario.heroes[one].calling, human=one in setup.humans,
+            condition=condition(state, one) if seat in (None, DM, one) else "",
+        )
+        for one in setup.party
+    ]  # fmt: skip
 
 
 @router.get("/stories/{story}/scene", summary="Where a seat is, and what it could do")

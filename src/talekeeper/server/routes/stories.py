@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
@@ -86,7 +87,8 @@ async def begin(house: InHouse, grant: Granted, body: schemas.NewStory, response
         )
     made = await house.keeper.story(key, seats=seats)
     response.headers["Location"] = f"{PREFIX}/stories/{story}"
-    return await _story(Visit(house, grant, made, story), View(made, None))
+    visit = Visit(house, grant, made, story)
+    return await _story(visit, visit.view())
 
 
 def _noun(id: str, seat: schemas.SeatIn) -> model.Seat:
@@ -97,7 +99,7 @@ async def _story(visit: Visit, view: View) -> schemas.Story:
     row = _row(visit.id, visit.story.key)
     return schemas.Story(
         id=row.id, user=row.user, name=row.name, branch=visit.story.branch, version=await view.version(), seat=view.seat,
-        seats=await view.seats(), turns=await view.count(),
+        seats=await view.seats(), turns=await view.count(), game=await visit.house.rooms.plays(visit.story),
     )  # fmt: skip
 
 
@@ -132,7 +134,7 @@ async def put_seat(visit: Authored, seat_id: SeatPath, body: schemas.SeatIn) -> 
     """Who is new remembers from now on. A seat keeps its role."""
     story = await visit.house.keeper.story(visit.story.key, seats=[_noun(seat_id, body)], branch=visit.story.branch)
     visit.house.hub.tell(story.key, Passing("seats", {"seat": seat_id}))
-    return next(seat for seat in await View(story, None).seats() if seat.id == seat_id)
+    return next(seat for seat in await replace(visit, story=story).view().seats() if seat.id == seat_id)
 
 
 @router.post("/stories/{story}/seats/{seat_id}/enter", status_code=201, summary="Someone comes to a place")

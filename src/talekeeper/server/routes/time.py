@@ -115,5 +115,5 @@ async def events(
     | `deleted` | | the story is gone |
     """
     house = visit.house
-    stream = Stream(house.hub, visit.story, view.seat, request.scope["granted"], house.limits.stream_seconds)
+    stream = Stream(house.hub, visit.story, view, request.scope["granted"], house.limits.stream_seconds)
     return StreamingResponse(stream.frames(visit.grant.name, last or after), media_type=MEDIA_TYPE, headers={"X-Accel-Buffering": "no"})

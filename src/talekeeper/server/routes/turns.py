@@ -173,6 +173,12 @@ async def get_turn(view: LookingAt, turn: TurnPath) -> schemas.Turn:
     return await view.turn(await view.find(turn))
 
 
+@router.get("/stories/{story}/pins", summary="List what is pinned")
+async def list_pins(view: LookingAt) -> schemas.Turns:
+    """The turns that stay word for word in the contexts of those who heard them, as far as this view has them."""
+    return schemas.Turns(turns=await view.pins(), more=False)
+
+
 # -- the author's hand -------------------------------------------------------------------------------------------------
 
 
