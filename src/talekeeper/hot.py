@@ -311,7 +311,8 @@ class Hot:
             self._lines.trim(max(room, 2 * max((len(plan.items) for plan in self.plans.values()), default=0)))
         few = max(LEAST, room // 4)  # folds and marks take more, and one of them goes further
         self._marks.trim(max(few, 2 * self._marks_at_once))
-        self.marked.trim(4 * few)
+        self.marked.trim(2 * few)
+        self.index.trim(postings=16 * room, told=2 * room)
         self._made.trim(few)
         self._state.shelf.trim(few)
         while len(self._digests) > few // 8:

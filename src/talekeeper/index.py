@@ -14,9 +14,6 @@ from typing import TypeAlias
 from talekeeper.ports import Outline, Postings
 from talekeeper.recall import Told
 
-MOST_POSTINGS = 1 << 17
-MOST_TOLD = 1 << 13
-
 Table: TypeAlias = "dict[int, Told | None]"
 
 _new_told = partial(tuple.__new__, Told)
@@ -52,17 +49,19 @@ class Index:
         return answer
 
     def _keep(self, found: dict[str, Sequence[Postings]]) -> None:
-        size = sum(len(each.seqs) for places in found.values() for each in places)
-        if self._size + size > MOST_POSTINGS:
-            self.grown()
         self._postings.update(found)
-        self._size += size
+        self._size += sum(len(each.seqs) for places in found.values() for each in places)
 
     def table(self) -> Table:
         """Entries by number, to be filled in; None for those without words."""
-        if len(self._told) > MOST_TOLD:
-            self._told = {}  # whoever holds the old one goes on with it
         return self._told
+
+    def trim(self, postings: int, told: int) -> None:
+        """Starts afresh where there is more than that; whoever holds the old tables goes on with them."""
+        if self._size > postings:
+            self.grown()
+        if len(self._told) > told:
+            self._told = {}
 
 
 def fill(table: Table, outlines: Iterable[Outline]) -> None:
