@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 from tests.table.driver import Game
@@ -42,6 +43,46 @@ def test_a_line_is_taken_for_what_it_is(typed: str, what: str, about: str) -> No
     (found, named), *_ = beats(typed)
     assert found == what
     assert about == "" or about in named
+
+
+@pytest.mark.parametrize(
+    ("place", "typed", "what", "about"),
+    [
+        ("crooked_eel", "what do you know about Quill?", "about", "quill"), ("crooked_eel", "ask Brine about Quill", "about", "brine"),
+        ("crooked_eel", "What is this place?", "here", ""), ("crooked_eel", "where are we", "here", ""), ("crooked_eel", "who am I?", "self", ""),
+        ("crooked_eel", "what am I carrying?", "carried", ""), ("crooked_eel", "how much money do I have?", "carried", ""),
+        ("crooked_eel", "what time is it?", "sky", ""), ("crooked_eel", "is it raining?", "sky", ""),
+        ("crooked_eel", "Brine, got any food?", "served", "brine"), ("crooked_eel", "can I have a beer?", "served", ""),
+        ("crooked_eel", "I sit down next to Marlo and order two beers", "served", ""), ("crooked_eel", "pick Marlo's pocket", "empty", "marlo"),
+        ("crooked_eel", "I dance on the table", "dance", ""), ("crooked_eel", "I insult Marlo: you ugly toad", "insult", "marlo"),
+        ("crooked_eel", "I give Marlo my word that I will be back", "promise", "marlo"), ("crooked_eel", "bribe Marlo", "persuade", "marlo"),
+        ("fish_market", "where does Quill keep the lamp?", "topic", "vault"), ("fish_market", "ask where Quill keeps it", "topic", "vault"),
+        ("fish_market", "I buy oysters", "take", "oysters"), ("fish_market", "how is your wife?", "topic", "wife"),
+        ("anchor", "steal the key from Quill", "caught", "quill"), ("anchor", "spy on Quill", "deed", "follow_quill"),
+        ("anchor", "I flirt with Hale", "persuade", "hale"), ("lighthouse", "climb the tower", "look", "place"),
+    ],
+)  # fmt: skip
+def test_reasonable_things_are_understood_where_they_are_said(place: str, typed: str, what: str, about: str) -> None:
+    one = game()
+    one.state = replace(one.state, where={**one.state.where, **dict.fromkeys(one.state.party, place)})
+    (found, named), *_ = beats(typed, one)
+    assert found == what
+    assert about == "" or about in named
+
+
+def test_an_insult_is_remembered() -> None:
+    one = game()
+    before = one.state.feels("marlo", "nell")
+    one.rule("nell", "I insult Marlo.")
+    assert one.state.feels("marlo", "nell") == before - 1
+
+
+def test_a_secret_that_is_told_is_told_in_words() -> None:
+    one = game()
+    one.round = 1
+    ruling = one.rule("osric", "I tell Nell my secret.")
+    told = one.brain.text(one.ask("narrator", "dm", rulings=(ruling,)))
+    assert TIDELAMP.secrets["osrics_order"].text in told
 
 
 def test_several_things_at_once_are_done_one_after_the_other_where_each_leads() -> None:

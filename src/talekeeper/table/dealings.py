@@ -9,16 +9,9 @@ from talekeeper.table.case import Case, Ruled
 from talekeeper.table.choices import company, told
 from talekeeper.table.rules import commands_for, holds
 from talekeeper.table.scenario import Mark, Npc, Topic
-from talekeeper.table.spelling import words_of
-from talekeeper.table.understand import Intent
+from talekeeper.table.spelling import mention, words_of
+from talekeeper.table.understand import Intent, is_served
 
-_SERVED = frozenset(
-    {
-        "drink", "drinks", "beer", "ale", "wine", "rum", "brandy", "gin", "grog", "mead", "cider", "tea", "coffee", "water", "soup", "stew",
-        "bread", "fish", "meal",
-        "supper", "dinner", "breakfast", "lunch", "food", "pie", "cake", "cheese", "pint", "mug", "glass", "cup", "round",
-    }
-)  # fmt: skip
 _LETHAL = frozenset({"kill", "murder", "slay", "execute", "assassinate"})
 
 
@@ -73,7 +66,8 @@ def who(case: Case, intent: Intent) -> Ruled:
 
 def about(case: Case, intent: Intent) -> Ruled:
     """Who somebody is: whoever stands by can say that much."""
-    npc = next((one for one in case.people if one.id != intent.npc), None)
+    others = [one for one in case.people if one.id != intent.npc]
+    npc = next((one for one in others if mention(words_of(intent.words), one.names)), next(iter(others), None))
     if npc is None:
         return look(case, intent) if case.npc(intent.npc) is not None else wonder(case, Intent("wonder"))
     return Ruled(f"{npc.name} answers.", [case.beat("about", npc.id, intent.npc), case.met(npc)])
@@ -81,6 +75,11 @@ def about(case: Case, intent: Intent) -> Ruled:
 
 def look(case: Case, intent: Intent) -> Ruled:
     return Ruled("No roll.", [case.beat("look", "npc", intent.npc)])
+
+
+def oneself(case: Case, intent: Intent) -> Ruled:
+    """Who one is, what one carries, where one is: nobody has to be asked for that."""
+    return Ruled("No roll.", [case.beat(intent.verb, case.actor)])
 
 
 def foreign(case: Case, intent: Intent) -> Ruled:
@@ -96,7 +95,7 @@ def order(case: Case, intent: Intent) -> Ruled:
     npc = case.meant(intent) or next(iter(case.people), None)
     if npc is None:
         return case.missing(intent) if intent.npc else case.nothing()
-    served = bool(_SERVED & set(words_of(intent.words)))
+    served = is_served(words_of(intent.words))
     return Ruled("No roll.", [case.beat("served" if served else "unsold", npc.id), case.met(npc)])
 
 
@@ -139,6 +138,14 @@ def persuade(case: Case, intent: Intent) -> Ruled:
     elif seen.degree == "awful":
         found.append(cm.ChangeRelationship(npc.id, -1, case.actor))
     return Ruled(seen.text, found)
+
+
+def insult(case: Case, intent: Intent) -> Ruled:
+    """Words that hurt are remembered; said to nobody in particular they are only words."""
+    npc = case.meant(intent)
+    if npc is None:
+        return case.missing(intent) if intent.npc else say(case, intent)
+    return Ruled(f"{npc.name} heard that.", [case.beat("insult", npc.id), case.met(npc), cm.ChangeRelationship(npc.id, -1, case.actor)])
 
 
 def threaten(case: Case, intent: Intent) -> Ruled:

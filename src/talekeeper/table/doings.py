@@ -75,7 +75,8 @@ def follow(case: Case, intent: Intent) -> Ruled:
 
 def perform(case: Case, intent: Intent) -> Ruled:
     """A song or a prayer that the pack makes nothing of is still heard."""
-    return Ruled("No roll. It is heard.", [case.beat("pray" if intent.verb == "pray" else "play")])
+    what = "pray" if intent.verb == "pray" else "dance" if "dance" in words_of(intent.words) else "play"
+    return Ruled("No roll. It is heard.", [case.beat(what)])
 
 
 def wait(case: Case, intent: Intent) -> Ruled:
@@ -164,7 +165,14 @@ def take(case: Case, intent: Intent) -> Ruled:
 
 def steal(case: Case, intent: Intent) -> Ruled:
     npc = case.npc(case.state.items.get(intent.item, "")) or case.meant(intent)
-    item = intent.item or (next(iter(case.state.holds(npc.id)), "") if npc is not None else "")
+    held = case.state.holds(npc.id) if npc is not None else ()
+    item = intent.item if npc is None or intent.item in held else next(iter(held), "")
+    if npc is not None and not item:
+        seen = case.check("grace", npc.difficulty, f"steal/{npc.id}")
+        found = (
+            [case.beat("empty", npc.id)] if seen.succeeded else [case.beat("caught", npc.id), cm.ChangeRelationship(npc.id, -2, case.actor)]
+        )
+        return Ruled(seen.text, found)
     if npc is None or case.state.items.get(item) != npc.id:
         return take(case, intent)
     seen = case.check("grace", npc.difficulty, f"steal/{item}")

@@ -36,12 +36,32 @@ _RULES: Mapping[str, Rule] = {
     "deceive": dealings.persuade, "threaten": dealings.threaten, "attack": dealings.attack, "promise": dealings.promise,
     "keep": dealings.keep, "reveal": dealings.reveal, "whisper": dealings.whisper,
     "wonder": dealings.wonder, "where": dealings.where, "who": dealings.who, "about": dealings.about, "foreign": dealings.foreign,
+    "insult": dealings.insult, "self": dealings.oneself, "carried": dealings.oneself, "here": dealings.oneself, "sky": dealings.oneself,
     "play": doings.perform, "pray": doings.perform,
     "aside": lambda case, intent: Ruled("No roll. It is heard.", [case.beat("follow")]),
     "hint": lambda case, intent: Ruled("No roll.", [case.beat("hint")]),
 }  # fmt: skip
 _ANY_TIME = frozenset(
-    {"way", "flee", "help", "say", "whisper", "hint", "aside", "give", "deed", "reveal", "wonder", "where", "who", "foreign"}
+    {
+        "way",
+        "flee",
+        "help",
+        "say",
+        "whisper",
+        "hint",
+        "aside",
+        "give",
+        "deed",
+        "reveal",
+        "wonder",
+        "where",
+        "who",
+        "foreign",
+        "self",
+        "carried",
+        "here",
+        "sky",
+    }
 )
 
 

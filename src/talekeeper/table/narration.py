@@ -15,8 +15,9 @@ from talekeeper.table.choices import company, offers, people_here, told, topic_n
 from talekeeper.table.contest import outcome_of
 from talekeeper.table.game import DOWN, HURT, GameState
 from talekeeper.table.prose import Prose, capital, definite, joined, listed, person_slots, phrases, short
-from talekeeper.table.rules import holds, is_lasting, watch, ways_out
+from talekeeper.table.rules import day, holds, is_lasting, watch, ways_out
 from talekeeper.table.scenario import Hero, Npc, Scenario
+from talekeeper.table.scene import condition, weather
 
 
 class Narrator:
@@ -81,6 +82,29 @@ class Narrator:
         if beat.about and beat.about[0] and (line := self._pick(lines, "answer")):
             return self.prose.must("act.answer", other=self._call(other), line=line)
         return self.prose.pick("act.talk_party", other=self._call(other))
+
+    def _self(self, beat: ev.Beat) -> str:
+        hero = self.scenario.heroes[self.actor]
+        how = condition(self.state, self.actor)
+        return joined(f"{hero.name}, {hero.calling}." if hero.calling else f"{hero.name}.", hero.look, f"{capital(how)}." if how else "")
+
+    def _carried(self, beat: ev.Beat) -> str:
+        things = [self.scenario.name(item) for item in self.state.holds(self.actor)]
+        return self.prose.must("act.carried" if things else "act.empty_hands", thing=listed(things))
+
+    def _here(self, beat: ev.Beat) -> str:
+        place = self.scenario.places[self.state.where[self.actor]]
+        return joined(f"{capital(place.name)}.", *place.look, self._who_is_here(place.id))
+
+    def _sky(self, beat: ev.Beat) -> str:
+        sky = self.scenario.lines.get(f"weather_{weather(self.scenario, self.state, self.ask.seed)}", ())
+        return joined(self.prose.must("act.hour", hour=watch(self.state), day=str(day(self.state))), self._pick(sky, "sky"))
+
+    def _insult(self, beat: ev.Beat) -> str:
+        return self.prose.must("talk.insulted", **self._npc(beat.about[0]))
+
+    def _empty(self, beat: ev.Beat) -> str:
+        return self.prose.must("act.empty_pocket", **self._npc(beat.about[0]))
 
     def _wonder(self, beat: ev.Beat) -> str:
         return self.prose.must("act.wonder")
@@ -269,7 +293,7 @@ class Narrator:
         place = self.scenario.places[self.state.where[self.actor]]
         if kind == "detail":
             lines = next((one.say for one in place.details if one.name == id), ())
-            return self.prose.pick("act.detail", line=self.prose.must(lines, "detail")) if lines else self.prose.pick("act.look_nothing")
+            return self.prose.must("act.detail", line=self.prose.must(lines, "detail")) if lines else self.prose.must("act.look_nothing")
         if kind == "npc" and id in self.scenario.npcs:
             return self.scenario.npcs[id].look
         if kind == "item":
@@ -389,6 +413,10 @@ class Narrator:
 
     # -- events
 
+    def _revealed(self, event: ev.Revealed) -> str:
+        """A secret is told to those who hear this tale, and to nobody else."""
+        return event.text
+
     def _started(self, event: ev.EncounterStarted) -> str:
         return self.prose.must(self.scenario.encounters[event.encounter].intro, "intro")
 
@@ -435,7 +463,9 @@ _GOOD = frozenset({"great", "good", "cost"})
 _BEATS: Mapping[str, Callable[[Narrator, ev.Beat], str]] = {
     "wonder": Narrator._wonder, "where": Narrator._where, "who": Narrator._who, "foreign": Narrator._foreign, "served": Narrator._served,
     "unsold": Narrator._unsold, "nowhere": Narrator._nowhere, "about": Narrator._about, "no_foe": Narrator._no_foe,
-    "play": Narrator._perform, "pray": Narrator._perform,
+    "play": Narrator._perform, "pray": Narrator._perform, "dance": Narrator._perform,
+    "insult": Narrator._insult, "empty": Narrator._empty,
+    "self": Narrator._self, "carried": Narrator._carried, "here": Narrator._here, "sky": Narrator._sky,
     "banter": Narrator._banter, "say": Narrator._say, "talk": Narrator._talk, "topic": Narrator._topic, "unknown": Narrator._unknown,
     "persuade": Narrator._persuade, "threaten": Narrator._threaten, "attack": Narrator._attack, "absent": Narrator._absent,
     "promise": Narrator._promise, "kept": Narrator._kept, "reveal": Narrator._reveal, "whisper": Narrator._whisper, "go": Narrator._go,
@@ -447,6 +477,7 @@ _BEATS: Mapping[str, Callable[[Narrator, ev.Beat], str]] = {
     "refused": Narrator._silent,
 }  # fmt: skip
 _EVENTS: Mapping[type[ev.Event], Callable[[Narrator, Any], str]] = {
+    ev.Revealed: Narrator._revealed,
     ev.Moved: Narrator._arrived, ev.EncounterStarted: Narrator._started, ev.EncounterEnded: Narrator._ended, ev.Wounded: Narrator._wounded,
     ev.Died: Narrator._died, ev.ObjectiveCompleted: Narrator._objective, ev.ActProgressed: Narrator._act,
 }  # fmt: skip

@@ -49,12 +49,37 @@ _QUESTION = re.compile(
     re.I,
 )
 _WHO = re.compile(r"\bwho (?:are|is|r) (?:you|u|this|that|he|she|they|there)\b|\bwhat(?:'s| is) your name\b|\byour name\b", re.I)
+_ONESELF: Mapping[str, re.Pattern[str]] = {
+    "carried": re.compile(
+        r"\b(?:what (?:am i|are we) (?:carry|hold)ing|what (?:do|have) (?:i|we) (?:have|got|carry)|inventory|how much money"
+        r"|(?:check|look (?:in|into|through)|search|empty) my (?:bag|pockets?|coat|things))\b", re.I,
+    ),
+    "sky": re.compile(
+        r"\b(?:what time|how late|what day|what hour)\b|\bis it (?:raining|snowing|day|night|late|cold)\b|\bthe weather\b", re.I
+    ),
+    "self": re.compile(r"\bwho am i\b|\blook at myself\b|\bhow am i\b", re.I),
+    "here": re.compile(
+        r"\bwhere (?:am i|are we)\b|\bwhat(?:'s| is) (?:this place|here)\b|\bwhat place is this\b|\bwhat do (?:i|we) see\b", re.I
+    ),
+}  # fmt: skip
+_TOLD_OF = re.compile(
+    r"\b(?:know (?:about|of)|heard (?:about|of)|tell me (?:about|of)|what about|(?:ask|talk|speak)\w*\b.* (?:about|of))\b", re.I
+)
+_WANTED = re.compile(r"\b(?:got|have|sell|serve|like|want|need|buy|order)\b", re.I)
 _WHO_IS = re.compile(r"\bwho(?:'s| is|s)\b", re.I)
-_MAY_I = re.compile(r"^\s*(?:can|could|may|might|should) (?:i|we) (?=\w)(?!.*\b(?:do|get)\b)", re.I)
+_MAY_I = re.compile(r"^\s*(?:can|could|may|might|should) (?:i|we) (?=\w)(?!.*\b(?:do|get|have)\b)", re.I)
 _ASKING = frozenset({"ask", "talk", "hint", "persuade", "trade", "reveal", "whisper", "work", "promise", "threaten", "deceive"})
 _WHERE = re.compile(
     r"\bwhere(?:'s|s)?\b|\bhow (?:do|can) (?:i|we) (?:get|find|reach|go)\b|\bwhich way\b|\b(?:find|looking for|look for)\b", re.I
 )
+SERVED = frozenset(
+    {
+        "drink", "drinks", "beer", "ale", "wine", "rum", "brandy", "gin", "grog", "mead", "cider", "tea", "coffee", "water", "soup", "stew",
+        "bread", "fish", "meal", "supper", "dinner", "breakfast", "lunch", "food", "pie", "cake", "cheese", "pint", "mug", "glass", "cup",
+        "round",
+    }
+)  # fmt: skip
+"""What one is given to eat and drink wherever somebody serves it."""
 _ALOUD = frozenset(
     {
         "you", "your", "yours", "u", "hello", "hi", "hey", "greetings", "thanks", "thank", "please", "yes", "no", "yeah", "nope", "ok",
@@ -97,6 +122,11 @@ def _is_weak(intent: Intent) -> bool:
     if intent.verb == "go":
         return not (intent.place or intent.npc or goal_of(intent.words))
     return intent.verb in _WEAK and not intent.detail
+
+
+def is_served(tokens: Iterable[str]) -> bool:
+    """Whether it is about something to eat or to drink."""
+    return any(token in SERVED or token.removesuffix("s") in SERVED for token in tokens)
 
 
 def goal_of(words: str) -> list[str]:
@@ -178,6 +208,13 @@ class Listener:
     def _asked(self, text: str) -> Intent | None:
         """A question that the rules can answer by themselves: who someone is, and where something is; or one that no verb explains."""
         tokens = self._words(text)
+        oneself = next((about for about, words in _ONESELF.items() if words.search(text)), "")
+        if oneself:
+            return Intent(oneself, words=text)
+        if _WANTED.search(text) and "?" in text and is_served(tokens):
+            return Intent("trade", npc=self._npc(tokens), words=text)
+        if _TOLD_OF.search(text) and (whom := self._spoken_of(tokens)) and self._topic(tokens, "ask") is None:
+            return Intent("about", npc=whom, words=text)
         if _WHO_IS.search(text) and (npc := self._npc(tokens)) and self._topic(tokens, "ask") is None:
             return Intent("about", npc=npc, words=text)
         if "?" in text and find_verb(tokens) not in _ASKING:
@@ -193,6 +230,11 @@ class Listener:
             here = npc in {one.id for one in self.people}
             return Intent("talk" if here else "where", npc=npc, place="" if npc else place, words=text)
         return None
+
+    def _spoken_of(self, tokens: list[str]) -> str:
+        """Who is asked about, and not asked: the last who is named behind an “about”."""
+        behind = range(len(tokens) - 1, min((at for at, token in enumerate(tokens) if token in ("about", "of")), default=len(tokens)), -1)
+        return next((npc for at in behind if (npc := self._npc(tokens[at : at + 1]))), "")
 
     def _offered(self, choice: Choice) -> Intent:
         if choice.verb in ("deed", "way"):
@@ -237,6 +279,8 @@ class Listener:
             return Intent("talk", npc=npc, words=clause)
         if not verb and _QUESTION.search(clause) and len(tokens) > 2:
             return Intent("wonder", npc=npc, hero=hero, words=clause)
+        if verb in _MOVING and place == self.place.id and not npc and not {"leave", "exit", "out", "outside"} & set(tokens):
+            return Intent("look", words=clause)
         if place and place != self.place.id and (verb in _MOVING or (verb == "use" and "try" in tokens and not item)):
             return Intent("go", place=place, words=clause)
         if verb == "help" and not (npc or hero) and len(content(clause)) < 2:
@@ -334,7 +378,9 @@ class Listener:
         """Whether someone's name follows upon the asking itself."""
         behind = (tokens[at + 1 : at + 5] for at, token in enumerate(tokens) if token in ("ask", "question", "tell", "to", "with"))
         names = self.scenario.npcs[npc].names
-        return any(mention(words[:size], names) == size for words in behind for size in (1, 2, 3)) or mention(tokens[:3], names) > 0
+        return any(mention(words[:size], names) == size for words in behind for size in (1, 2, 3)) or any(
+            mention(tokens[:size], names) == size for size in (1, 2, 3)
+        )
 
     def _deed(self, tokens: list[str], verb: str) -> Deed | None:
         """The deed that fits best: by its verb and its words, or by the words of its offer."""
@@ -353,7 +399,7 @@ class Listener:
             return 1.5 + named + share if named or bare or share >= 0.6 else share
         kin = any(verb in group and any(one in group for one in deed.verbs) for group in KIN)
         kin = kin and (not deed.npc or deed.npc == self._npc(tokens))
-        return 0.7 + 0.4 * named + share if kin and named else share
+        return 0.3 + 0.3 * named + share if kin and named else share
 
 
 @lru_cache(maxsize=64)
