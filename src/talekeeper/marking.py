@@ -18,7 +18,7 @@ from talekeeper.folds import Node
 from talekeeper.hot import Hot
 from talekeeper.model import Marked, Turn
 from talekeeper.ports import Entry, Position
-from talekeeper.state import CANON, STORY, Placed
+from talekeeper.state import CANON, STORY, Chunk, Placed
 
 V = TypeVar("V")
 
@@ -114,9 +114,12 @@ async def gather(hot: Hot, seat: str, gathering: Gathering[V], beside: Sequence[
                 node.gathered[name] = told(node.turns if node.turns is not None else hot.turns_of(node.refs))
         return node.gathered[name]  # type: ignore[no-any-return]
 
+    def still_open(chunk: Chunk) -> V:
+        return hot.made(("open", name, chunk.channel, chunk.track), list(chunk.turns), lambda: told(chunk.turns))
+
     def look() -> V:
         closed = _added_up(hot, seat, name, value, gathering.merge)
-        return gathering.merge([*closed, *(told(chunk.turns) for chunk in hot.state.open_for(seat)), *beside])
+        return gathering.merge([*closed, *map(still_open, hot.state.open_for(seat)), *beside])
 
     return await hot.supply(look)
 

@@ -83,7 +83,7 @@ async def find_callbacks(story: Remembering, seat: str, *, limit: int = 5, resol
     rim.whole(limit, "limit")
     value = await story.gather(seat, READER, beside=[await _noted(story, seat)])
     seats = await met_seats(story, seat)
-    rows = _united([Thread(*row) for row in value["threads"]], {one.id: one for one in seats}, cast_of(seats))
+    rows = _united(value["threads"], {one.id: one for one in seats}, cast_of(seats))
     over = [(mark.seq, key_of(mark.data["name"])) for mark in await story.marks(seat, RESOLVED)]
     rows = [row._replace(end=row.last) if any(seq >= row.seq and key in row.by_names for seq, key in over) else row for row in rows]
     rows = [row for row in rows if resolved or not row.is_over]
@@ -91,10 +91,10 @@ async def find_callbacks(story: Remembering, seat: str, *, limit: int = 5, resol
         worths = [row.worth for row in rows]
         least = _SILENCE * sorted(worths, reverse=True)[max(0, limit - 1)]
         rows = [row for row, worth in zip(rows, worths, strict=True) if worth >= least]
-    *lasts, now = await story.ordinals(seat, [*(row.last for row in rows), story.head])
-    best = sorted(zip(rows, lasts, strict=True), key=lambda row: (-_score(row[0], now - row[1]), row[0].seq, row[0].name))[:limit]
-    numbers = await story.ordinals(seat, [row.seq for row, _ in best])
-    return [_callback(row, number, last, now) for (row, last), number in zip(best, numbers, strict=True)]
+    now, *numbers = await story.ordinals(seat, [story.head, *(row.seq for row in rows), *(row.last for row in rows)])
+    told = zip(rows, numbers[: len(rows)], numbers[len(rows) :], strict=True)
+    best = sorted(told, key=lambda row: (-_score(row[0], now - row[2]), row[0].seq, row[0].name))[:limit]
+    return [_callback(row, first, last, now) for row, first, last in best]
 
 
 def callback_notes(callbacks: Iterable[Callback]) -> list[Note]:
@@ -106,13 +106,13 @@ async def _noted(story: Remembering, seat: str) -> Value:
     """What the game said, and what its moments say: these are read like the story, but are no further mentions."""
     moments = [mark for mark in await story.marks(seat, MOMENTS) if mark.sources]
     told = READER.read([Turn(mark.sources[-1], mark.seq, "event", "", "", mark.data["summary"], mark.audience) for mark in moments])
-    rows: list[Sequence[Any]] = [list(Thread(*row)._replace(mentions=0)) for row in told["threads"]]
+    rows = [row._replace(mentions=0) for row in told["threads"]]
     for mark in await story.marks(seat, TOPIC):
         data = mark.data
         is_met = data["kind"] in _MET
         key, votes = (key_of(data["name"]), {data["kind"]: _GIVEN}) if is_met else (mark.sources[0], {})
         names = {data["name"]: _GIVEN}
-        rows.append([*Thread(data["kind"], key, names, mark.seq, mark.sources[0], mark.seq, 1, data["weight"], data["text"], votes)])
+        rows.append(Thread(data["kind"], key, names, mark.seq, mark.sources[0], mark.seq, 1, data["weight"], data["text"], votes))
     done: list[Sequence[Any]] = [
         ["settled", "", mark.seq, _words(mark.data["summary"])] for mark in moments if mark.data["type"] in _SUCCESS
     ]
@@ -146,8 +146,9 @@ def _callback(row: Thread, turn: int, last: int, now: int) -> Callback:
 
 # -- threads: what is gathered ---------------------------------------------------------------------------------------------
 
-Value: TypeAlias = "dict[str, list[Sequence[Any]]]"
-"""`threads`: what was opened. `ends`: what may close it, each how, of whom or what, at which entry, in what words."""
+Value: TypeAlias = "dict[str, list[Any]]"
+"""`threads`: what was opened (a `Thread`, or its fields as a list, where it was stored). `ends`: what may close it, each how, of whom or
+what, at which entry, in what words."""
 _MET = frozenset({"person", "place", "item"})
 _SUCCESS = frozenset({"achievement", "combat_victory"})
 _MOST = {"met": 64, "vow": 32, "end": 48}
@@ -155,6 +156,8 @@ _TELLING = 5.0
 _INTRODUCED = 40
 """Tokens of the sentence that introduces something."""
 _GIVEN = 1 << 20
+_NAMES = 4
+"""By so many names something is known."""
 
 
 class Thread(NamedTuple):
@@ -217,18 +220,23 @@ class Thread(NamedTuple):
     def joined(self, other: Thread) -> Thread:
         """Both as one: it began with the earlier."""
         first, then = (self, other) if (self.seq, self.turn) <= (other.seq, other.turn) else (other, self)
-        votes = _added(first.votes, then.votes)
-        return first._replace(
-            kind=max(votes, key=lambda kind: (votes[kind], kind)) if votes else first.kind,
-            names=dict(list(_added(first.names, then.names).items())[:4]), text=first.text or then.text, votes=votes,
-            last=max(first.last, then.last), mentions=first.mentions + then.mentions, weight=max(first.weight, then.weight),
-            end=max(first.end, then.end),
+        votes, names = _added(first.votes, then.votes), _added(first.names, then.names)
+        kind = max(votes, key=lambda kind: (votes[kind], kind)) if votes else first.kind
+        return Thread(
+            kind, first.key, names if len(names) <= _NAMES else dict(list(names.items())[:_NAMES]), first.seq, first.turn,
+            max(first.last, then.last), first.mentions + then.mentions, max(first.weight, then.weight), first.text or then.text, votes,
+            first.who, first.words, max(first.end, then.end),
         )  # fmt: skip
 
 
-def _added(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
-    total = {name: one.get(name, 0) + other.get(name, 0) for name in {**one, **other}}
-    return dict(sorted(total.items(), key=lambda row: (-row[1], row[0])))
+def _added(one: Mapping[str, int], other: Mapping[str, int]) -> Mapping[str, int]:
+    """Both together, the most frequent first."""
+    if not other:
+        return one
+    total = dict(one)
+    for name, count in other.items():
+        total[name] = total.get(name, 0) + count
+    return total if len(total) == 1 else dict(sorted(total.items(), key=lambda row: (-row[1], row[0])))
 
 
 class ThreadsRead:
@@ -242,7 +250,7 @@ class ThreadsRead:
 
     def merge(self, parts: Sequence[Value]) -> Value:
         """All of them together, each as one, with what closed them; what matters least gives way first."""
-        threads = [Thread(*row) for part in parts for row in part["threads"]]
+        threads = [row if type(row) is Thread else Thread(*row) for part in parts for row in part["threads"]]
         return _closed(threads, [end for part in parts for end in part["ends"]])
 
 
@@ -264,20 +272,29 @@ def _read(turns: tuple[Turn, ...]) -> Value:
     return _closed(_once(threads), closing)
 
 
-def _closed(threads: Iterable[Thread], closing: list[Sequence[Any]]) -> Value:
-    together: dict[tuple[bool, str, str], Thread] = {}
+def _closed(threads: Iterable[Thread], closing: Iterable[Sequence[Any]]) -> Value:
+    together: dict[tuple[str, str], Thread] = {}
     for thread in threads:
-        same = (thread.is_met, "" if thread.is_met else thread.kind, thread.key)
-        together[same] = together[same].joined(thread) if same in together else thread
-    closing = [list(end) for end in sorted(closing, key=lambda end: (-end[2], end[0], end[1]))[: _MOST["end"]]]
-    by_word: dict[str, list[Sequence[Any]]] = {"": [end for end in closing if end[0] == "settled"]}
+        same = ("met" if thread.kind in _MET else thread.kind, thread.key)
+        known = together.get(same)
+        together[same] = thread if known is None else known.joined(thread)
+    closing = sorted(closing, key=lambda end: (-end[2], end[0], end[1]))[: _MOST["end"]]
+    settled = [end for end in closing if end[0] == "settled"]
+    by_word: dict[str, list[Sequence[Any]]] = {"": settled}
     for end in closing:
         for word in end[1].split():
             by_word.setdefault(word, []).append(end)
-    rows = [_ended(thread, [*by_word.get(thread.word, ()), *(() if thread.is_met else by_word[""])]) for thread in together.values()]
-    rows.sort(key=lambda row: (-(row.weight + row.mentions), -row.seq, row.key))
-    met_rows, vows = [row for row in rows if row.is_met][: _MOST["met"]], [row for row in rows if not row.is_met][: _MOST["vow"]]
-    return {"threads": [list(row) for row in (*met_rows, *vows)], "ends": closing}
+    met_rows: list[Thread] = []
+    vows: list[Thread] = []
+    for thread in together.values():
+        is_met = thread.kind in _MET
+        about = by_word.get(thread.word, ())
+        (met_rows if is_met else vows).append(_ended(thread, about if is_met else [*about, *settled]))
+    return {"threads": [*_weightiest(met_rows, _MOST["met"]), *_weightiest(vows, _MOST["vow"])], "ends": closing}
+
+
+def _weightiest(rows: list[Thread], most: int) -> list[Thread]:
+    return sorted(rows, key=lambda row: (-(row.weight + row.mentions), -row.seq, row.key))[:most]
 
 
 READER = ThreadsRead()
@@ -348,9 +365,10 @@ def _united(rows: Sequence[Thread], seats: Mapping[str, Seat], cast: Cast) -> li
         if seat is not None and seats[seat].role != "npc":
             continue
         same = f"seat {seat}" if seat is not None else _longest(row.key, people) if row.is_someone else f"{row.kind} {row.key}"
-        label = {seats[seat].label: _GIVEN} if seat is not None else {}
-        row = row._replace(names={**row.names, **label})
-        together[same] = together[same].joined(row) if same in together else row
+        if seat is not None:
+            row = row._replace(names={**row.names, seats[seat].label: _GIVEN})
+        known = together.get(same)
+        together[same] = row if known is None else known.joined(row)
     vowed = {_introduced(row.text) for row in rows if not row.is_met}
     return [
         row for row in together.values()

@@ -145,10 +145,14 @@ def belongs(norm: str, group: str, lang: str) -> bool:
 
 def holds(text: str, words: Sequence[Word], group: str, lang: str) -> bool:
     """Whether a text that was read has a word or a phrase of a group; in Chinese and Japanese, anywhere."""
-    whole, _, phrases = _group(group, lang)
+    whole, begin, phrases = _group(group, lang)
     if is_cjk(lang):
         return any(word in text for word in whole)
-    return any(belongs(word.norm, group, lang) for word in words) or any(has_phrase(text.lower(), phrase) for phrase in phrases)
+    norms = [word.norm for word in words]
+    if not whole.isdisjoint(norms) or (begin and any(norm.startswith(begin) for norm in norms)):
+        return True
+    lower = text.lower() if phrases else ""
+    return any(has_phrase(lower, phrase) for phrase in phrases)
 
 
 def _groups_of(word: str, lang: str) -> int:
