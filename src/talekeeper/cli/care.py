@@ -179,6 +179,7 @@ def bench(ctx: click.Context) -> None:
     Example:
       talekeeper bench engine --quick
       talekeeper bench retention --data DIR
+      talekeeper bench table --rounds 100
     """
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())
@@ -283,6 +284,30 @@ def server(desk: Desk, /, check: bool, **chosen: Any) -> int:
     need_play()
     need_serve()
     from talekeeper.bench.server import Options, run
+
+    with Status() as status:
+        report = run(Options(**{name: value for name, value in chosen.items() if value is not None}), status)
+    desk.show(report.to_json(), lambda: [report.table()])
+    return int(check and bool(report.missed()))
+
+
+@command(bench, "table", KEEPING)
+@click.option("--rounds", type=_number, metavar="N", help="How many are played.  [default: 300]")
+@click.option("--scenario", metavar="NAME|FILE", help="Which adventure.  [default: tidelamp]")
+@click.option("--party", type=_number, metavar="N", help="How many of its heroes come along.  [default: 3]")
+@click.option("--check", is_flag=True, help="Exit with 1 where a target is missed.")
+@click.option("--seed", type=int, metavar="N", help="Of the game.  [default: 1]")
+@click.option("--directory", type=click.Path(path_type=Path, file_okay=False, exists=True), metavar="DIR", help="Where the file is made.")
+def table(desk: Desk, /, check: bool, **chosen: Any) -> int:
+    """Measure what a game costs that plays by itself, with every prompt made in full.
+
+    \b
+    Example:
+      talekeeper bench table --rounds 100
+      talekeeper bench table --check --json
+    """
+    need_play()
+    from talekeeper.bench.table import Options, run
 
     with Status() as status:
         report = run(Options(**{name: value for name, value in chosen.items() if value is not None}), status)
