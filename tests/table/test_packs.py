@@ -9,8 +9,12 @@ from functools import cache
 import pytest
 from tests.table.driver import Game, auto
 
+from talekeeper.table import events as ev
+from talekeeper.table.language import read_line
 from talekeeper.table.packs import check, load, shipped
+from talekeeper.table.rules import sayable
 from talekeeper.table.scenario import Scenario
+from talekeeper.table.soundness import conditional_lines
 
 PACKS = sorted(shipped())
 SEEDS = range(1, 7)
@@ -93,6 +97,31 @@ def test_the_storyteller_asks_for_nothing_that_its_own_rules_refuse(name: str) -
 def test_no_id_is_ever_told(name: str) -> None:
     told = " ".join(turn.text for seed in SEEDS for turn in played(name, seed).log)
     assert re.findall(r"\b[a-z]+_[a-z_]+\b", told) == []
+
+
+@pytest.mark.parametrize("name", PACKS)
+def test_after_an_ending_the_world_is_another(name: str) -> None:
+    """What was true before it is told no more, nothing decides it a second time, and every place still looks like something."""
+    pack = load(name)
+    before = [read_line(line)[1] for _, line in conditional_lines(pack) if line.startswith("[not ended]")]
+    assert len(before) > 20
+    for seed in (1, 2):
+        game = auto(pack, list(pack.heroes)[:3], seed, 60, stop=True)
+        assert game.state.ending
+        done, told = len(game.rulings), len(game.log)
+        for _ in range(20):
+            game.play()
+        after = " ".join(turn.text for turn in game.log[told:] if turn.speaker == "DM")
+        assert [line for line in before if line in after] == []
+        again = {
+            event.about[0]
+            for ruling in game.rulings[done:]
+            for event in ruling.events
+            if isinstance(event, ev.Beat) and event.what == "deed"
+        }
+        ends = {clause for ending in pack.endings for condition in ending.when for clause in condition}
+        assert not [deed.id for deed in pack.deeds if deed.id in again and ends & {*deed.success.do}]
+        assert all(sayable(place.look, game.state, pack) for place in pack.places.values())
 
 
 def test_playing_without_end_goes_on() -> None:

@@ -70,8 +70,15 @@ def deeds_here(state: GameState, scenario: Scenario, actor: str) -> list[Deed]:
         for deed in scenario.deeds
         if (place in deed.at if not deed.npc else deed.npc in here)
         and (deed.repeat or not state.flags.get(f"did.{deed.id}"))
+        and not (state.ending and _decides(scenario, deed))
         and holds(deed.when, state, scenario, actor)
     ]
+
+
+def _decides(scenario: Scenario, deed: Deed) -> bool:
+    """Whether a deed brings about an ending: that can be done once, and not again afterwards."""
+    ends = {clause for ending in scenario.endings for condition in ending.when for clause in condition if clause.verb == "flag"}
+    return any(Clause("flag", effect.args) in ends for effect in deed.success.do if effect.verb == "flag")
 
 
 def encounter_here(state: GameState, scenario: Scenario) -> Encounter | None:

@@ -8,6 +8,8 @@ mean, and `packs` checks that whatever they name is there.
 from __future__ import annotations
 
 import difflib
+import functools
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -90,6 +92,16 @@ Effect = Clause
 def read_condition(line: str) -> Condition:
     """`a | not b`: either."""
     return tuple(_clause(part, CONDITIONS, "condition") for part in line.split("|"))
+
+
+_LINE = re.compile(r"\[([^\]]+)\]\s+(?=\S)")
+
+
+@functools.lru_cache(maxsize=1 << 12)
+def read_line(line: str) -> tuple[tuple[Condition, ...], str]:
+    """`[not ended, flag lit] The lamps are lit.` as the conditions under which a line may be told, and the line."""
+    found = _LINE.match(line)
+    return (tuple(map(read_condition, found[1].split(","))), line[found.end() :]) if found else ((), line)
 
 
 def read_effect(line: str) -> Effect:

@@ -15,7 +15,7 @@ from talekeeper.table.choices import company, offers, people_here, told, topic_n
 from talekeeper.table.contest import outcome_of
 from talekeeper.table.game import DOWN, HURT, GameState
 from talekeeper.table.prose import Prose, capital, definite, joined, listed, person_slots, phrases, short
-from talekeeper.table.rules import day, holds, is_lasting, watch, ways_out
+from talekeeper.table.rules import day, holds, is_lasting, sayable, watch, ways_out
 from talekeeper.table.scenario import Hero, Npc, Scenario
 from talekeeper.table.scene import condition, weather
 
@@ -94,7 +94,7 @@ class Narrator:
 
     def _here(self, beat: ev.Beat) -> str:
         place = self.scenario.places[self.state.where[self.actor]]
-        return joined(f"{capital(place.name)}.", *place.look, self._who_is_here(place.id))
+        return joined(f"{capital(place.name)}.", *sayable(place.look, self.state, self.scenario), self._who_is_here(place.id))
 
     def _sky(self, beat: ev.Beat) -> str:
         sky = self.scenario.lines.get(f"weather_{weather(self.scenario, self.state, self.ask.seed)}", ())
@@ -195,7 +195,7 @@ class Narrator:
         ]
         if waiting:
             return self.prose.pick("talk.lead", topic=topic_name(waiting[0]), **self._npc(npc.id))
-        fresh = [one for one in self.scenario.rumours if one not in self.prose.recent]
+        fresh = [one for one in sayable(self.scenario.rumours, self.state, self.scenario) if one not in self.prose.recent]
         rumour = _hearsay(self.prose.order(fresh, "rumour")[0]) if fresh else ""
         return self.prose.pick("talk.rumour", rumour=rumour, **self._npc(npc.id)) if self.prose.once_in(2, f"rumour/{npc.id}") else ""
 
@@ -264,7 +264,7 @@ class Narrator:
         if self.actor not in event.who or self.state.where.get(self.actor) != event.to:
             return ""
         place = self.scenario.places[event.to]
-        look = " ".join(place.look)
+        look = " ".join(sayable(place.look, self.state, self.scenario))
         if self.state.visits.get(place.id, 0) <= 1 and not self.prose.said(look):
             return joined(look, self._who_is_here(place.id))
         line = self._pick(place.again, "again")

@@ -111,9 +111,9 @@ def _place(t: Table) -> sc.Place:
         id=t.id(),
         name=t.text("name"),
         aliases=t.texts("aliases"),
-        look=t.texts("look", 1),
-        again=t.texts("again", 2),
-        air=t.texts("air", 3),
+        look=t.lines("look", 1),
+        again=t.lines("again", 2),
+        air=t.lines("air", 3),
         region=t.text("region", ""),
         danger=t.one_of("danger", DANGERS, "safe"),
         shelter=t.get("shelter", bool, False),
@@ -136,10 +136,10 @@ def _npc(t: Table) -> sc.Npc:
         voice=t.text("voice", ""),
         wants=t.text("wants", ""),
         attitude=t.get("attitude", int, 0),
-        cold=t.texts("cold", 1),
-        greet=t.texts("greet", 2),
-        warm=t.texts("warm", 1),
-        idle=t.texts("idle", 2),
+        cold=t.lines("cold", 1),
+        greet=t.lines("greet", 2),
+        warm=t.lines("warm", 1),
+        idle=t.lines("idle", 2),
         refuse=t.texts("refuse", 1),
         topics=tuple(_topic(one) for one in t.tables("topics")),
         errands=t.get("errands", bool, True),
@@ -233,7 +233,7 @@ def _objective(t: Table) -> sc.Objective:
 
 
 def _act(t: Table) -> sc.Act:
-    return sc.Act(id=t.id(), title=t.text("title"), opening=t.texts("opening", 1), until=t.when("until"), signs=t.texts("signs"))
+    return sc.Act(id=t.id(), title=t.text("title"), opening=t.texts("opening", 1), until=t.when("until"), signs=t.lines("signs"))
 
 
 def _ending(t: Table) -> sc.Ending:
@@ -252,7 +252,7 @@ def _by_id(t: Table, key: str, make: Callable[[Table], Any], least: int = 0) -> 
 
 def _lines(t: Table) -> dict[str, tuple[str, ...]]:
     known = {*LINE_POOLS, *sc.WATCHES}
-    found = {key: t.texts(key) for key in t.raw}
+    found = {key: t.lines(key) for key in t.raw}
     for key in found:
         if key not in known and not key.startswith("weather_"):
             t.wrong(key, f"is no pool of lines; there are: {', '.join(sorted(known))}, weather_…")
@@ -269,7 +269,7 @@ def _scenario(t: Table) -> sc.Scenario:
         start=head.text("start"),
         premise=head.texts("premise", 1),
         weathers=head.texts("weathers", 1),
-        rumours=head.texts("rumours"),
+        rumours=head.lines("rumours"),
         acts=tuple(_by_id(t, "acts", _act, 1).values()),
         quests=_by_id(t, "quests", lambda one: sc.Quest(id=one.id(), title=one.text("title")), 1),
         objectives=_by_id(t, "objectives", _objective, 1),

@@ -15,6 +15,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from importlib import resources
 
 from talekeeper.table import dice
+from talekeeper.table.game import GameState
+from talekeeper.table.language import read_line
+from talekeeper.table.rules import sayable
 from talekeeper.table.scenario import PRONOUNS, Hero, Npc, Scenario
 
 _BRACES = re.compile(r"\{([^{}]+)\}")
@@ -81,8 +84,8 @@ def short(one: Npc | Hero) -> str:
 class Prose:
     """One speaker's words in one turn."""
 
-    def __init__(self, scenario: Scenario, seed: int, round: int, seat: str, recent: str = "") -> None:
-        self.scenario, self.seed, self.round, self.seat = scenario, seed, round, seat
+    def __init__(self, scenario: Scenario, seed: int, round: int, seat: str, recent: str = "", state: GameState | None = None) -> None:
+        self.scenario, self.seed, self.round, self.seat, self.state = scenario, seed, round, seat, state
         self._recent = recent
         self.slots: dict[str, str] = {}
         self.many = False
@@ -146,6 +149,8 @@ class Prose:
     def _first(self, pool: Sequence[str] | str, what: str, slots: Mapping[str, str], *, fresh: bool) -> str:
         name = f"{pool}/{what}" if isinstance(pool, str) else what
         lines = phrases()[pool] if isinstance(pool, str) else pool
+        if not isinstance(pool, str):
+            lines = self._sayable(lines)
         for template in self.order(lines, name):
             for attempt in range(_TRIES if "|" in template else 1):
                 text = self.render(template, f"{name}/{attempt}", **slots)
@@ -153,6 +158,12 @@ class Prose:
                     self._said.update(telling(text))
                     return text
         return ""
+
+    def _sayable(self, lines: Sequence[str]) -> Sequence[str]:
+        """The lines that may be told now; where nobody knows how the game stands, those that are always true."""
+        if self.state is None:
+            return [line for line in lines if not read_line(line)[0]]
+        return sayable(lines, self.state, self.scenario)
 
     def render(self, template: str, what: str = "", **slots: str) -> str:
         """The template as a text. A slot that nobody filled leaves the whole line unsaid."""

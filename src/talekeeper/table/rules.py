@@ -12,7 +12,7 @@ from talekeeper.errors import InvalidInput
 from talekeeper.table import commands as cm
 from talekeeper.table.commands import Command
 from talekeeper.table.game import GameState
-from talekeeper.table.language import Clause, Condition, Effect
+from talekeeper.table.language import Clause, Condition, Effect, read_line
 from talekeeper.table.scenario import WATCHES, Exit, Scenario
 
 _PLOT = "plot"
@@ -46,6 +46,11 @@ def _first_holder(scenario: Scenario, id: str, seats: tuple[str, ...]) -> str:
 def holds(conditions: Iterable[Condition], state: GameState, scenario: Scenario, actor: str = "") -> bool:
     """Whether every one of the conditions holds."""
     return all(any(clause_holds(clause, state, scenario, actor) for clause in condition) for condition in conditions)
+
+
+def sayable(lines: Iterable[str], state: GameState, scenario: Scenario) -> list[str]:
+    """The lines that may be told now, without the conditions before them."""
+    return [text for when, text in map(read_line, lines) if not when or holds(when, state, scenario)]
 
 
 def clause_holds(clause: Clause, state: GameState, scenario: Scenario, actor: str = "") -> bool:

@@ -12,7 +12,7 @@ from talekeeper.table.brain import Goal, Scene, Someone, Thing, Way
 from talekeeper.table.choices import encounter_here, offers
 from talekeeper.table.game import BADLY_HURT, DOWN, HURT, GameState
 from talekeeper.table.plan import open_objectives
-from talekeeper.table.rules import day, watch, ways_out
+from talekeeper.table.rules import day, sayable, watch, ways_out
 from talekeeper.table.scenario import Scenario
 
 _CONDITIONS = {0: "", HURT: "hurt", BADLY_HURT: "badly hurt", DOWN: "down"}
@@ -49,7 +49,7 @@ def scene(scenario: Scenario, state: GameState, seat: str, seed: int = 0) -> Sce
         name=scenario.name(seat) if not all_seeing else "DM",
         place=place.id,
         place_name=place.name,
-        look=" ".join(place.look),
+        look=" ".join(sayable(place.look, state, scenario)),
         danger=state.danger.get(place.id, place.danger),
         time=f"day {day(state)}, {watch(state)}",
         weather=weather(scenario, state, seed),

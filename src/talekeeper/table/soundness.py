@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Iterable, Iterator
 
-from talekeeper.table.language import CONDITIONS, EFFECTS, Condition, Effect, references
+from talekeeper.table.language import CONDITIONS, EFFECTS, Condition, Effect, read_line, references
 from talekeeper.table.plan import FAR, Outlook, facts
 from talekeeper.table.rules import begin
 from talekeeper.table.scenario import Scenario
@@ -56,6 +56,18 @@ def clauses_of(pack: Scenario) -> Iterator[tuple[str, tuple[Condition, ...], tup
     yield from ((f"objectives.{one.id}", path.when, ()) for one in pack.objectives.values() for path in one.paths)
     yield from ((f"acts.{one.id}", one.until, ()) for one in pack.acts)
     yield from ((f"endings.{one.id}", one.when, ()) for one in pack.endings)
+    yield from ((where, read_line(line)[0], ()) for where, line in conditional_lines(pack))
+
+
+def conditional_lines(pack: Scenario) -> Iterator[tuple[str, str]]:
+    """The lines that may have conditions before them, with their places in the file."""
+    for place in pack.places.values():
+        yield from ((f"places.{place.id}", line) for line in (*place.look, *place.again, *place.air))
+    for npc in pack.npcs.values():
+        yield from ((f"npcs.{npc.id}", line) for line in (*npc.cold, *npc.greet, *npc.warm, *npc.idle))
+    yield from ((f"acts.{act.id}.signs", line) for act in pack.acts for line in act.signs)
+    yield from ((f"lines.{name}", line) for name, lines in pack.lines.items() for line in lines)
+    yield from (("scenario.rumours", line) for line in pack.rumours)
 
 
 # -- names -------------------------------------------------------------------------------------------------------------

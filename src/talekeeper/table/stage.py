@@ -9,7 +9,7 @@ from talekeeper.table.choices import company, encounter_here, people_here
 from talekeeper.table.game import GameState
 from talekeeper.table.plan import open_objectives
 from talekeeper.table.prose import Prose, joined
-from talekeeper.table.rules import watch
+from talekeeper.table.rules import sayable, watch
 from talekeeper.table.scenario import Scenario
 from talekeeper.table.scene import viewpoint, weather
 from talekeeper.table.spelling import alike, content, words_of
@@ -48,7 +48,7 @@ class _Stage:
         """The first words of a game. What everyone knows before it stands in the canon, and need not be said again."""
         act = self.scenario.acts[0]
         people = people_here(self.state, self.scenario, self.place.id)
-        here = joined(" ".join(self.place.look), *(npc.look for npc in people))
+        here = joined(*sayable(self.place.look, self.state, self.scenario), *(npc.look for npc in people))
         return "\n\n".join((" ".join(act.opening), here))
 
     def encounter(self) -> str:
@@ -103,7 +103,7 @@ class _Stage:
 
     def _hint(self) -> str:
         """What is still to be done, said so that it sounds like a thought."""
-        if self.ask.round % _HINT_EVERY != 2:
+        if self.state.ending or self.ask.round % _HINT_EVERY != 2:
             return ""
         goals = open_objectives(self.scenario, self.state)
         return self.prose.pick(self.scenario.objectives[goals[0]].hint, "hint") if goals else ""

@@ -54,7 +54,7 @@ class Storyteller:
         raise InvalidInput("the keeper rules and does not speak: ask it with rule")
 
     def _prose(self, ask: Ask, who: str) -> Prose:
-        return Prose(self.scenario, ask.seed, ask.round, f"{ask.role}/{who}", _heard(ask))
+        return Prose(self.scenario, ask.seed, ask.round, f"{ask.role}/{who}", _heard(ask), ask.state)
 
 
 def _whole(ask: Ask) -> GameState:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from talekeeper.errors import InvalidInput
-from talekeeper.table.language import Condition, Effect, read_condition, read_effect
+from talekeeper.table.language import Condition, Effect, read_condition, read_effect, read_line
 
 T = TypeVar("T")
 _ID = re.compile(r"[a-z][a-z0-9_]{0,39}")
@@ -69,6 +69,16 @@ class Table:
         if len(value) < least:
             self.wrong(key, f"needs at least {least} of them, there {'is one' if len(value) == 1 else f'are {len(value)}'}")
         return tuple(" ".join(one.split()) for one in value)
+
+    def lines(self, key: str, least: int = 0) -> tuple[str, ...]:
+        """Texts, each of which may begin with the conditions under which it is told: `[not ended] …`."""
+        found = self.texts(key, least)
+        for line in found:
+            try:
+                read_line(line)
+            except InvalidInput as exc:
+                self.wrong(key, str(exc))
+        return found
 
     def one_of(self, key: str, values: tuple[str, ...], default: str | None = None) -> str:
         value = self.text(key, default)
