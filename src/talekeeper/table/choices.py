@@ -170,7 +170,8 @@ def _at_peace(scenario: Scenario, state: GameState, seat: str) -> Iterator[Choic
 def _resting(scenario: Scenario, state: GameState, seat: str, pull: Pulls) -> Iterator[Choice]:
     worst = max(state.wounds.get(one, 0) for one in company(state, seat))
     shelter = scenario.places[state.where[seat]].shelter
-    want = (0.0, 0.35, 0.99 if shelter else 0.8, 0.99)[worst] if worst else 0.1
+    light = 0.95 if shelter and state.ending else 0.45 if shelter else 0.3
+    want = (0.1, light, 0.99 if shelter else 0.8, 0.99)[worst]
     yield Choice("Rest", max(want, pull.get(("wait", "night"), 0.0)), "rest")
 
 

@@ -35,8 +35,9 @@ def _deeds(scenario: Scenario, ask: Ask, state: GameState, prose: Prose) -> str:
     if not moments:
         return ""
     party = listed([_called(scenario, one) for one in state.party])
+    ways = prose.order(phrases()["end.moment"], "moments")  # one after the other, so that no two in a row begin alike
     told = [
-        prose.must("end.moment", f"moment/{index}", party=party if index == 0 else "they", deed=retold(moment.summary.rstrip("."), "they"))
+        prose.render(ways[index % len(ways)], party="they" if index else party, deed=retold(moment.summary.rstrip("."), "they"))
         for index, moment in enumerate(moments)
     ]
     return f"{prose.must('end.after')} {'; '.join(one[:1].lower() + one[1:] for one in told)}."

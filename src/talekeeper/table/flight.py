@@ -171,7 +171,7 @@ def drafts_of(flight: Flight, state: GameState) -> list[Draft]:
     ruled = {decision["actor"]: decision for decision in flight["decisions"]}
     for words in flight["said"]:
         drafts.append(_spoken(words))
-        if words["speaker"] in ruled:
+        if words["speaker"] in ruled and _is_worth_a_turn(ruled[words["speaker"]]):
             drafts.append(_ruled(ruled[words["speaker"]]))
     drafts += [_spoken(words) for words in flight["tales"]]
     drafts += [Draft("", f"(Not so: {reason}.)", heard_by=(DM,), kind="event") for reason in flight.get("refusals", ())]
@@ -183,6 +183,12 @@ def drafts_of(flight: Flight, state: GameState) -> list[Draft]:
 def _spoken(words: Words, when: str | None = None) -> Draft:
     kind: Literal["whisper", "said"] = "whisper" if words["private"] else "said"
     return Draft(words["speaker"], words["text"], heard_by=tuple(words["hearers"]), location=words["place"], kind=kind, when=when)
+
+
+def _is_worth_a_turn(decision: Decision) -> bool:
+    """Whether a ruling says or changes anything: a remark that was merely heard leaves nothing to remember."""
+    changed = any(event["type"] != ev.Beat.type for event in decision["events"])
+    return bool(decision["resolution"] or decision["refused"] or decision["triggers"] or decision["moment"] or changed)
 
 
 def _ruled(decision: Decision) -> Draft:

@@ -23,6 +23,7 @@ from talekeeper.table.understand import Intent, Listener
 
 _WATCH_EVERY = 3
 _HAPPENING_EVERY = 4
+_NO_ROLL = "No roll"
 _RESOLUTION = 400
 _SUMMARY = 160
 Rule = Callable[[Case, Intent], Ruled]
@@ -74,9 +75,16 @@ def rule(scenario: Scenario, state: GameState, actor: str, action: str, prose: P
     commands += _world(case, after) if leads else _ambush(case, after)
     settled = settle(state, scenario, commands, actor)
     mark = _weightiest(scenario, [one.mark for one in found if one.mark is not None], settled.events)
-    text = " ".join([*(one.resolution for one in found), *(f"Refused: {reason}." for reason in settled.refused)])[:_RESOLUTION]
+    text = " ".join([*_outcomes(found, settled.events), *(f"Refused: {reason}." for reason in settled.refused)])[:_RESOLUTION]
     asked = tuple(map(command_to_json, commands))
     return KeeperResponse(text, mark.type, mark.summary[:_SUMMARY], mark.weight, asked) if mark else KeeperResponse(text, commands=asked)
+
+
+def _outcomes(found: Iterable[Ruled], events: Iterable[ev.Event]) -> list[str]:
+    """The keeper's words, without those that only say that nothing was thrown; none at all where nothing came of it either."""
+    words = [one.resolution for one in found]
+    telling = [one for one in words if not one.startswith(_NO_ROLL)]
+    return telling or (words if any(not isinstance(event, ev.Beat) for event in events) else [])
 
 
 def _down(case: Case) -> Ruled:

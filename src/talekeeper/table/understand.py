@@ -158,12 +158,12 @@ class Listener:
 
     def intents(self, text: str) -> list[Intent]:
         """What is meant, in order; at least one intent, `say` or `none` if nothing else."""
-        chosen = self._chosen(text)
+        spoken = _asides(self.scenario, self.actor).sub(" ", text)
+        if text.strip() and not spoken.strip():
+            return [Intent("aside", words=text)]
+        chosen = self._chosen(spoken)
         if chosen is not None:
             return [chosen]
-        spoken = _asides(self.scenario, self.actor).sub(" ", text)
-        if not spoken.strip():
-            return [Intent("aside", words=text)]
         text = self._in_first_person(spoken)
         text = f"I {text[found.end() :].rstrip('? ')}" if (found := _MAY_I.match(text)) else text
         quotes = [found[1] or found[2] or "" for found in _QUOTE.finditer(text)]
