@@ -48,6 +48,44 @@ def sources(block: tk.Block | None) -> list[str]:
     return [] if block is None else [source for item in block.items for source in item.sources]
 
 
+# -- a story that fits ---------------------------------------------------------------------------------------------------
+
+
+def word_for_word(context: tk.Context) -> list[str]:
+    return [source for block in context.blocks for item in block.items if item.kind == "turn" for source in item.sources]
+
+
+@pytest.mark.parametrize("query", [None, "How many lamps did the keeper sell?"])
+@pytest.mark.parametrize("canon", [False, True])
+async def test_a_story_that_fits_is_shown_whole_whatever_is_asked(story: tk.Story, query: str | None, canon: bool) -> None:
+    notes = [await story.note("The town of Brinewick lies by the sea.")] if canon else []
+    told = [await story.append("dm", fact(n) if n % 3 else IDLE[0]) for n in range(60)]
+    everything = [turn.id for turn in (*notes, *told)]
+    whole = await story.context("rogue", budget=5000, query=query, recipe=tk.QUESTION_RECIPE)
+    assert word_for_word(whole) == everything
+    assert whole.left_out == ()
+    tight = await story.context("rogue", budget=whole.tokens, query=query, recipe=tk.QUESTION_RECIPE)
+    assert tight.text == whole.text
+    less = await story.context("rogue", budget=whole.tokens - 1, query=query, recipe=tk.QUESTION_RECIPE)
+    assert less.tokens < whole.tokens
+    assert set(word_for_word(less)) < set(everything)
+    await story.append("dm", "And on.")
+    grown = await story.context("rogue", budget=whole.tokens, query=query, recipe=tk.QUESTION_RECIPE)
+    assert grown.tokens <= whole.tokens
+
+
+async def test_a_story_that_fits_leaves_room_for_what_else_there_is_to_say(story: tk.Story) -> None:
+    told = [await story.append("dm", fact(n)) for n in range(40)]
+    plain = await story.context("rogue", budget=5000, recipe=tk.QUESTION_RECIPE)
+    facts = [tk.Note("The rogue owes the ferryman forty crowns.", rank=1.0)]
+    both = await story.context("rogue", budget=5000, recipe=tk.QUESTION_RECIPE, extras={"facts": facts})
+    assert word_for_word(both) == [turn.id for turn in told]
+    for budget in range(plain.tokens - 2, both.tokens + 3):
+        context = await story.context("rogue", budget=budget, recipe=tk.QUESTION_RECIPE, extras={"facts": facts})
+        assert "forty crowns" in context.text, "it does not give way to the past"
+        assert (context.text == both.text) == (budget >= both.tokens)
+
+
 # -- in a context --------------------------------------------------------------------------------------------------------
 
 

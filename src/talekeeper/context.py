@@ -91,12 +91,13 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """For whom, how much, and how the budget is to be divided."""
+    """For whom, how much, and how the budget is to be divided. `whole`: up to so many tokens, a view is shown as it is."""
 
     seat: Seat
     view: str
     budget: int
     recipe: Recipe = DEFAULT_RECIPE
+    whole: int = 0
 
     def own_step(self, heard: int, canon: bool) -> Step:
         """The same at the seat's own limit: models' texts are shown as far as that has come."""
@@ -107,7 +108,7 @@ class Wish:
         full = (self.recipe.fold_at or self.seat.fold_at) * self.budget
         most = max(0.0, full - self.budget * (self.recipe.story + (self.recipe.canon if canon else 0)))
         least = most * 2 / 3
-        if heard <= full:
+        if heard <= max(full, self.whole):
             return Step(0.0, 0.0)
         stride = max(1.0, most - least)
         number = (heard - least) // stride

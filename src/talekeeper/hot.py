@@ -289,9 +289,8 @@ class Hot:
         if entry.kind == "override" and target is not None:
             target = self.shared.names.fold(target)
         return Turn(
-            id=name, seq=entry.seq, kind=entry.kind, speaker=entry.speaker, voice=entry.voice, text=entry.text,  # type: ignore[arg-type]
-            audience=audience, location=entry.location, mentions=tuple(extra.get("mentions", ())),
-            when=extra.get("when"), time=entry.time, tokens=entry.tokens, target=target, cites=tuple(extra.get("cites", ())),
+            name, entry.seq, entry.kind, entry.speaker, entry.voice, entry.text, audience, entry.location,  # type: ignore[arg-type]
+            tuple(extra.get("mentions", ())), extra.get("when"), entry.time, entry.tokens, 0, target, tuple(extra.get("cites", ())),
         )  # fmt: skip
 
     def line(self, entry: Entry, turn: Turn) -> Line:
@@ -312,7 +311,7 @@ class Hot:
         few = max(LEAST, room // 4)  # folds and marks take more, and one of them goes further
         self._marks.trim(max(few, 2 * self._marks_at_once))
         self.marked.trim(2 * few)
-        self.index.trim(postings=16 * room, told=2 * room)
+        self.index.trim(room)
         self._made.trim(few)
         self._state.shelf.trim(few)
         while len(self._digests) > few // 8:
@@ -346,6 +345,10 @@ class Hot:
                 known[entry.position] = entry
                 self._marks.put(entry.position, entry)
         return [known[place] for place in places if place in known]
+
+    def channels_of(self, seat: str) -> set[int]:
+        """The channels that the seat is in."""
+        return {number for number, hearers in self.shared.record.channels.items() if seat in hearers}
 
     def channel_number(self, hearers: tuple[str, ...]) -> int | None:
         """The channel with exactly these hearers."""
@@ -411,7 +414,8 @@ class Hot:
         """Entries by position with their turns as of now, edits applied."""
         found = await self.read(positions=list(positions))
         turns = [(entry, self.turn(entry)) for entry in found.entries]
-        edits = {turn.id: self.state.revisions[turn.id] for _, turn in turns if turn.id in self.state.revisions}
+        revisions = self.state.revisions
+        edits = {turn.id: revisions[turn.id] for _, turn in turns if turn.id in revisions} if revisions else {}
         if edits:
             rewritten = await self.read(positions=[edit.at for edit in edits.values()])
             texts = {entry.position: entry.text for entry in rewritten.entries}

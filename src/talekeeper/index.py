@@ -6,33 +6,64 @@ whoever asks takes out what a seat did not hear (I3). Bounded, however long the 
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from array import array
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from functools import partial
-from typing import TypeAlias
+from typing import NamedTuple
 
+from talekeeper.model import AUTHOR_KINDS
 from talekeeper.ports import Outline, Postings
 from talekeeper.recall import Told
+from talekeeper.state import SCENE_KINDS
+from talekeeper.summarize.salience import Features
 
-Table: TypeAlias = "dict[int, Told | None]"
+PAGE_BITS = 8
+"""Outlines are kept in pages, because there are many: two numbers a turn, its length and a code for how it was told. 0: not known."""
 
+_EMPTY = bytes(4 << PAGE_BITS)
+_BLANK = 1
+_NOTHING = Told("", "", None, -1)
 _new_told = partial(tuple.__new__, Told)
+
+
+class Heard(NamedTuple):
+    """What someone who is in these channels heard, by number: how turns were told and how long they are; those that are more than comings
+    and goings; and edits, with the numbers of the turns that they changed."""
+
+    channels: Collection[int]
+    turns: dict[int, Told]
+    sizes: dict[int, int]
+    spoken: set[int]
+    edits: dict[int, int]
 
 
 class Index:
     """Postings by term, which hold until more is indexed, and outlines by number, which hold until something is forgotten."""
 
-    __slots__ = ("_postings", "_size", "_told")
+    __slots__ = ("_codes", "_manners", "_pages", "_postings", "_size", "features")
 
     def __init__(self) -> None:
         self._postings: dict[str, Sequence[Postings]] = {}
         self._size = 0
-        self._told: dict[int, Told | None] = {}
+        self._pages: dict[int, tuple[array[int], array[int]]] = {}
+        self._codes: dict[Told, int] = {}
+        self._manners = [_NOTHING, _NOTHING]
+        self.features: dict[tuple[str, str], Features] = {}
+        """What makes texts telling, by text and language."""
 
     def grown(self) -> None:
         """More was indexed."""
         self._postings = {}
         self._size = 0
+
+    def trim(self, lines: int) -> None:
+        """Starts afresh with whatever takes more memory than half as many lines: a posting four bytes, a page as much as two lines."""
+        if self._size > 128 * lines:
+            self.grown()
+        if len(self._pages) > lines // 2 or len(self._manners) > 4 * lines:
+            self._pages, self._codes, self._manners = {}, {}, [_NOTHING, _NOTHING]
+        if len(self.features) > lines:
+            self.features = {}
 
     async def search(
         self, terms: Sequence[str], look: Callable[[Sequence[str]], Awaitable[Sequence[Sequence[Postings]]]]
@@ -52,22 +83,39 @@ class Index:
         self._postings.update(found)
         self._size += sum(len(each.seqs) for places in found.values() for each in places)
 
-    def table(self) -> Table:
-        """Entries by number, to be filled in; None for those without words."""
-        return self._told
+    def tell(self, numbers: Iterable[int], heard: Heard) -> list[int]:
+        """Puts in what was heard of the entries of these numbers; returns those of which nothing is known."""
+        channels, turns, sizes, spoken, edits = heard
+        unknown: list[int] = []
+        pages, manners, within = self._pages, self._manners, (1 << PAGE_BITS) - 1
+        for number in numbers:
+            page = pages.get(number >> PAGE_BITS)
+            if page is None or not (code := page[0][number & within]):
+                unknown.append(number)
+            elif (told := manners[code])[3] in channels:
+                if (kind := told[0]) not in AUTHOR_KINDS:
+                    turns[number], sizes[number] = told, page[1][number & within]
+                    if kind not in SCENE_KINDS:
+                        spoken.add(number)
+                elif told.edits:
+                    edits[number] = told.edits
+        return unknown
 
-    def trim(self, postings: int, told: int) -> None:
-        """Starts afresh where there is more than that; whoever holds the old tables goes on with them."""
-        if self._size > postings:
-            self.grown()
-        if len(self._told) > told:
-            self._told = {}
+    def take(self, outlines: Iterable[Outline]) -> None:
+        """Keeps these. A story has few speakers and times: they are kept once."""
+        pages, codes, within = self._pages, self._codes, (1 << PAGE_BITS) - 1
+        for _, seq, kind, voice, channel, tokens, blank, own_id, extra in outlines:
+            when, edits = None, 0
+            if extra:
+                when, edits = extra.get("when"), extra["at"][1] if kind == "edit" else 0
+            manner = _new_told((kind, voice, when, channel, own_id, edits))
+            code = _BLANK if blank else codes.get(manner) or self._code(manner)
+            page = pages.get(seq >> PAGE_BITS)
+            if page is None:
+                page = pages[seq >> PAGE_BITS] = array("I", _EMPTY), array("I", _EMPTY)
+            page[0][seq & within], page[1][seq & within] = code, tokens
 
-
-def fill(table: Table, outlines: Iterable[Outline]) -> None:
-    """Puts these in. Names are shared: a story has few of them."""
-    for _, seq, kind, voice, channel, tokens, blank, own_id, extra in outlines:
-        when, edits = None, 0
-        if extra:
-            when, edits = extra.get("when"), extra["at"][1] if kind == "edit" else 0
-        table[seq] = None if blank else _new_told((seq, sys.intern(kind), sys.intern(voice), when, tokens, channel, own_id, edits))
+    def _code(self, manner: Told) -> int:
+        self._codes[manner] = code = len(self._manners)
+        self._manners.append(manner)
+        return code

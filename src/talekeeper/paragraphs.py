@@ -36,27 +36,35 @@ QUIET = 1.0
 class Line:
     """A heard turn, rendered and counted once. `weight` is its count in the log, by which the cut moves."""
 
-    __slots__ = ("_count", "_undated", "item", "seq", "turn", "weight")
+    __slots__ = ("_count", "_item", "_tokens", "_undated", "seq", "turn", "weight")
 
     def __init__(self, turn: Turn, weight: int, count: Callable[[str], int], tokens: int | None = None) -> None:
         self._count = count
+        self._tokens = tokens
+        self._item: Item | None = None
         self._undated: Item | None = None
         self.turn = turn
         self.seq = turn.seq
         self.weight = weight
-        text = line(turn) if turn.text else ""
-        self.item = Item(
-            text=text, tokens=(count(text) if text else 0) if tokens is None else tokens, kind="turn", sources=(turn.id,)
-        )  # fmt: skip
+
+    @property
+    def item(self) -> Item:
+        if self._item is None:
+            text = line(self.turn) if self.turn.text else ""
+            self._item = self._made(text, self._tokens)
+        return self._item
 
     @property
     def undated(self) -> Item:
         """The line without its time, for where that stands above it."""
         if self._undated is None:
             turn = self.turn
-            text = render(turn.kind, turn.voice, turn.text)
-            self._undated = self.item if turn.when is None else Item(text=text, tokens=self._count(text), kind="turn", sources=(turn.id,))
+            self._undated = self.item if turn.when is None else self._made(render(turn.kind, turn.voice, turn.text), None)
         return self._undated
+
+    def _made(self, text: str, tokens: int | None) -> Item:
+        tokens = (self._count(text) if text else 0) if tokens is None else tokens
+        return Item(text=text, tokens=tokens, kind="turn", sources=(self.turn.id,))
 
 
 Digests: TypeAlias = "dict[tuple[str | int, ...], tuple[Sequence[Item], Item | None]]"

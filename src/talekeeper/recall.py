@@ -22,9 +22,10 @@ from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from heapq import nlargest
+from itertools import groupby
 from typing import NamedTuple
 
-from talekeeper.summarize.salience import Said, tellings
+from talekeeper.summarize.salience import Known, Said, tellings
 from talekeeper.times import Times, near, times_in
 
 K1, B = 1.2, 0.5
@@ -197,13 +198,12 @@ class Query:
 
 
 class Told(NamedTuple):
-    """What a ranking must know of an entry before it reads its words. `edits`: the number of the turn that an edit changed, else 0."""
+    """How something was told: what a ranking must know of an entry before it reads its words, but for its length. Most turns have it in
+    common with many others. `edits`: the number of the turn that an edit changed, else 0."""
 
-    seq: int
     kind: str
     voice: str
     when: str | None
-    tokens: int
     channel: int
     id: str | None = None
     edits: int = 0
@@ -236,30 +236,36 @@ def effort(room: int | None) -> float:
 def candidates(words: Sequence[str], postings: Sequence[Sequence[int]], heard: int, effort: float = 1.0) -> Candidates:
     """The turns that share the most telling words with the query.
 
-    `postings` has, for each word, the numbers of the turns that the seat heard; `heard` is how many it heard in all. The rarest words
-    come first: once enough turns are known that no turn with only the rest can overtake, the rest only adds to those."""
+    `postings` has, for each word, the numbers of the turns that the seat heard; `heard` is how many it heard in all."""
     enough = int(CANDIDATES * effort)
-    rows = sorted(zip(words, postings, strict=True), key=lambda row: len(row[1]))
+    rows = sorted(zip(words, map(set, postings), strict=True), key=lambda row: len(row[1]))
     weights = {word: math.log(1 + (max(heard, len(places)) - len(places) + 0.5) / (len(places) + 0.5)) for word, places in rows}
-    left = _total(weights.values())
-    worth: dict[int, float] = {}
-    for word, places in rows:
-        weight = weights[word]
-        if len(places) > enough and _last_of(enough, worth) > left:
-            for place in worth.keys() & places:
-                worth[place] += weight
-        else:
-            more = dict.fromkeys(places, weight)
-            for place in worth.keys() & more.keys():
-                more[place] += worth[place]
-            worth |= more
-        left -= weight
+    worth = _add_up([(weights[word], places) for word, places in rows], enough)
     last = _last_of(enough, worth)
-    best = sorted([(each, place) for place, each in worth.items() if each > last], reverse=True)
+    known = [(each, place) for place, each in worth.items() if each >= last]
+    best = sorted([row for row in known if row[0] > last], reverse=True)
     # Where all of them share every word, only their order can tell them apart.
     most = enough if best else MOST_CANDIDATES
-    even = sorted([place for place, each in worth.items() if each == last], reverse=True)[: most - len(best)]
+    even = sorted([place for each, place in known if each == last], reverse=True)[: most - len(best)]
     return Candidates({place: each for each, place in best} | dict.fromkeys(even, last), weights)
+
+
+def _add_up(rows: Sequence[tuple[float, set[int]]], enough: int) -> dict[int, float]:
+    """What turns are worth by the words they have, given with their weights, the rarest first. Most turns share a single word and need no
+    adding up; they are taken in from the rarest word on, until none of the others can be among the best."""
+    seen, shared = set[int](), set[int]()
+    for _, places in rows:
+        shared |= seen & places
+        seen |= places
+    worth: dict[int, float] = {}
+    for weight, places in rows:
+        for place in shared & places:
+            worth[place] = worth.get(place, 0.0) + weight
+    for weight, same in groupby(rows, key=lambda row: row[0]):
+        if sum([each > weight for each in worth.values()]) >= enough:
+            break
+        worth |= dict.fromkeys(set[int]().union(*(places for _, places in same)) - shared, weight)
+    return worth
 
 
 def _last_of(best: int, worth: Mapping[int, float]) -> float:
@@ -296,9 +302,11 @@ def lending(found: Candidates, average: float, effort: float = 1.0) -> dict[int,
 
 
 class View(NamedTuple):
-    """What a ranking knows of a view: turns by number, the turns around each lender, where sessions begin, how long turns are."""
+    """What a ranking knows of a view: how turns were told and how long they are, by number; the turns around each lender; where sessions
+    begin; how long turns are on the whole."""
 
     turns: Mapping[int, Told]
+    sizes: Mapping[int, int]
     after: Mapping[int, Sequence[int]]
     before: Mapping[int, Sequence[int]]
     sessions: Sequence[int]
@@ -318,8 +326,9 @@ class Ranking:
 
     def __init__(self, query: Query, found: Candidates, view: View) -> None:
         self._query, self._view = query, view
-        sizes = {number: view.turns[number].tokens for number in found.worth}
-        counts = {size: _by_length(size, view.average) for size in set(sizes.values())}
+        sizes = view.sizes
+        average = max(1.0, view.average)
+        counts = {size: _by_length(size, average) for size in {sizes[number] for number in found.worth}}
         self._own = {number: worth * counts[sizes[number]] for number, worth in found.worth.items()}
         self._scores = _lend(self._own, view)
         _weigh_speakers(self._scores, query, view)
@@ -337,11 +346,12 @@ class Ranking:
         close = self._view.before.get(number)
         return close[0] if close else None
 
-    def order(self, said: Mapping[int, Said], least: float = 0.0) -> Iterator[Scored]:
-        """The turns, best first; `least`: how much of the best one's score a turn must have."""
+    def order(self, said: Mapping[int, Said], features: Known, least: float = 0.0) -> Iterator[Scored]:
+        """The turns, best first; `least`: how much of the best one's score a turn must have. What makes texts telling is put into
+        `features`, and taken from there."""
         scores = dict(self._scores)
         before = [None if close is None else said[close] for close in map(self._before, self._best)]
-        for number, telling in zip(self._best, tellings([said[number] for number in self._best], before), strict=True):
+        for number, telling in zip(self._best, tellings([said[number] for number in self._best], before, features), strict=True):
             scores[number] *= 1 + TELLING_SHARE * telling
         enough = least * max(scores.values(), default=0.0)
         scores = {number: score for number, score in scores.items() if score >= enough}
@@ -355,21 +365,22 @@ class Ranking:
 
 def _by_length(tokens: int, average: float) -> float:
     """What a word counts in a turn of that length."""
-    return (K1 + 1) / (1 + K1 * (1 - B + B * max(1, tokens) / max(1.0, average)))
+    return (K1 + 1) / (1 + K1 * (1 - B + B * max(1, tokens) / average))
 
 
 def _lend(own: Mapping[int, float], view: View) -> dict[int, float]:
     """Scores with what is lent. From each side a turn takes what the best few lend it: many weak ones in a row are no strong one."""
-    scores, turns = dict(own), view.turns
+    scores, sizes, fading = dict(own), view.sizes, _FADING
     for numbers, share in ((view.after, LENT_AFTER), (view.before, LENT_BEFORE)):
         offers: dict[int, list[float]] = defaultdict(list)
         for lender, around in numbers.items():
             lent = share * own.get(lender, 0.0)
             for number in around:
                 offers[number].append(lent)
-                lent *= _FADING[turns[number].tokens]
+                lent *= fading[sizes[number]]
         for number, each in offers.items():
-            scores[number] = scores.get(number, 0.0) + sum(each if len(each) <= LOANS else nlargest(LOANS, each))
+            lent = each[0] if len(each) == 1 else sum(each if len(each) <= LOANS else nlargest(LOANS, each))
+            scores[number] = scores.get(number, 0.0) + lent
     return scores
 
 

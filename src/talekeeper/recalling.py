@@ -14,12 +14,11 @@ from itertools import chain
 
 from talekeeper import recall
 from talekeeper.hot import Hot
-from talekeeper.index import fill
-from talekeeper.model import AUTHOR_KINDS, Turn
+from talekeeper.index import Heard
+from talekeeper.model import Turn
 from talekeeper.paragraphs import Line
 from talekeeper.ports import Entry, Position
-from talekeeper.recall import SESSION_MARK, Candidates, Query, Ranking, Told, View
-from talekeeper.state import SCENE_KINDS
+from talekeeper.recall import SESSION_MARK, Candidates, Query, Ranking, View
 
 _new_position = partial(tuple.__new__, Position)
 
@@ -45,18 +44,18 @@ async def recollect(
     found = await _as_it_reads(reader, found)
     lenders = {number: wide for number, wide in lenders.items() if number in found.worth}
     after, before = await reader.around(lenders, 1), await reader.around(lenders, -1)
-    ranking = Ranking(query, found, View(reader.heard, after, before, sorted(sessions), average))
+    ranking = Ranking(query, found, View(reader.heard.turns, reader.heard.sizes, after, before, sorted(sessions), average))
     said = await reader.read(ranking.unread)
     best: dict[int, float] = {}
     stamps = cache(lambda when: hot.shared.counter.count(f" ({when})"))  # a time is shown once for all that have it
-    for seq, score, shares_a_word in ranking.order(said, 0.0 if own else recall.AROUND):
+    for seq, score, shares_a_word in ranking.order(said, hot.index.features, 0.0 if own else recall.AROUND):
         if (limit is not None and len(best) >= limit) or (tokens is not None and tokens < 0):
             break
         if shares_a_word or not own:
             best[seq] = score
             if tokens is not None:
-                told = reader.heard[seq]
-                tokens -= told.tokens - (0 if told.when is None else stamps(told.when))
+                when = reader.heard.turns[seq].when
+                tokens -= reader.heard.sizes[seq] - (0 if when is None else stamps(when))
     return list(zip(await reader.lines(list(best)), best.values(), strict=True))
 
 
@@ -65,7 +64,7 @@ async def _postings(hot: Hot, seat: str, wanted: Sequence[str]) -> list[Sequence
     tail = hot.tail_terms()
     start = tail[0][0].seq if tail else hot.path.head + 1
     last = {branch: min(limit, start - 1) for branch, limit in [*hot.path.limits.items(), (hot.path.branch, hot.path.head)]}
-    mine = {number for number, hearers in hot.shared.record.channels.items() if seat in hearers}
+    mine = hot.channels_of(seat)
     found = await hot.index.search(wanted, partial(hot.shared.store.search, hot.shared.record.id))
     postings: list[Sequence[int]] = []
     for word, places in zip(wanted, found, strict=True):
@@ -81,33 +80,22 @@ class _Reader:
 
     def __init__(self, hot: Hot, seat: str) -> None:
         self._hot = hot
-        self._mine = {number for number, hearers in hot.shared.record.channels.items() if seat in hearers}
         self._seen: set[int] = set()
-        self._spoken: set[int] = set()
         self._turns: dict[int, Turn] = {}
         self._entries: dict[int, Entry] = {}
         self._lines: dict[int, Line] = {}
-        self.heard: dict[int, Told] = {}
-        self.edits: dict[int, int] = {}
-        """Edits that were met, by number, and the numbers of the turns that they changed."""
+        self.heard = Heard(hot.channels_of(seat), {}, {}, set(), {})
 
     async def look(self, numbers: Iterable[int]) -> None:
         """Looks at the entries of these numbers, without their words, as far as the seat heard them."""
-        table, mine, heard, spoken = self._hot.index.table(), self._mine, self.heard, self._spoken
+        index = self._hot.index
         new = set(numbers) - self._seen
         self._seen |= new
-        absent = [place for number in new if number not in table and (place := self._place(number)) is not None]
+        unknown = index.tell(new, self.heard)
+        absent = [place for number in unknown if (place := self._place(number)) is not None]
         if absent:
-            fill(table, (await self._hot.read(outlines=absent)).outlines)
-        for number in new:
-            told = table.get(number)
-            if told is not None and told.channel in mine:
-                if told.kind not in AUTHOR_KINDS:
-                    heard[number] = told
-                    if told.kind not in SCENE_KINDS:
-                        spoken.add(number)
-                elif told.edits:
-                    self.edits[number] = told.edits
+            index.take((await self._hot.read(outlines=absent)).outlines)
+            index.tell(unknown, self.heard)
 
     def _place(self, number: int) -> Position | None:
         path = self._hot.path
@@ -119,8 +107,8 @@ class _Reader:
         revisions, name = self._hot.state.revisions, self._hot.shared.names.name
         if not revisions:
             return set()
-        branches = {number: place.branch for number in self.heard if (place := self._place(number)) is not None}
-        return {number for number, branch in branches.items() if (self.heard[number].id or name(branch, number)) in revisions}
+        branches = {number: place.branch for number in self.heard.turns if (place := self._place(number)) is not None}
+        return {number for number, branch in branches.items() if (self.heard.turns[number].id or name(branch, number)) in revisions}
 
     async def read(self, numbers: Iterable[int]) -> Mapping[int, Turn]:
         """The turns that were read so far, these among them, as they read now."""
@@ -143,7 +131,7 @@ class _Reader:
 
     async def around(self, numbers: Mapping[int, int], step: int) -> dict[int, Sequence[int]]:
         """For each turn as many as it says of the next that the seat heard told, in one direction; comings and goings are no answer."""
-        head, seen, spoken = self._hot.path.head, self._seen, self._spoken
+        head, seen, spoken = self._hot.path.head, self._seen, self.heard.spoken
         found: dict[int, Sequence[int]] = {}
         more = 1
         while True:
@@ -171,14 +159,15 @@ class _Reader:
 async def _as_it_reads(reader: _Reader, found: Candidates) -> Candidates:
     """The candidates by what they say now: an edit stands for the turn it changed, and an edited turn for its new words alone."""
     worth: dict[int, float] = {}
-    if reader.edits:
-        await reader.look(reader.edits.values())
+    turns, edits = reader.heard.turns, reader.heard.edits
+    if edits:
+        await reader.look(edits.values())
     if edited := reader.edited:
-        meant = {number: reader.edits.get(number, number) for number in found.worth}
-        turns = await reader.read(edited.intersection(meant.values()))
+        meant = {number: edits.get(number, number) for number in found.worth}
+        said = await reader.read(edited.intersection(meant.values()))
         for number, seq in meant.items():
-            if seq in reader.heard and seq not in worth:
-                worth[seq] = recall.worth_of(turns[seq], found.weights) if seq in edited else found.worth[number]
+            if seq in turns and seq not in worth:
+                worth[seq] = recall.worth_of(said[seq], found.weights) if seq in edited else found.worth[number]
     else:
-        worth = {number: known for number, known in found.worth.items() if number in reader.heard}
+        worth = {number: known for number, known in found.worth.items() if number in turns}
     return Candidates({number: known for number, known in worth.items() if known > 0}, found.weights)

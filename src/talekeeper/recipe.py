@@ -75,7 +75,7 @@ class Recipe:
     of the budget beyond which older turns are folded (None: as the seat has it).
 
     A volatile part named "recall" shows what a query brings back, one named "highlights" the most telling of the turns that are shown
-    as folds only, word for word."""
+    as folds only, word for word. With the latter nothing is folded as long as all turns fit beside what else there is to say."""
 
     canon: float = 0.15
     story: float = 0.35

@@ -101,7 +101,7 @@ class Remembering:
         hot = self._hot
         counter = hot.shared.counter
         if not extras and not hits and not hot.state.pins and counter.additive:  # nothing but the stable part
-            wish = Wish(seat, view, budget, recipe)
+            wish = Wish(seat, view, budget, recipe, self._whole(view, budget, recipe, {}))
             try:
                 plan = self._plan(wish)
             except Missing:
@@ -122,7 +122,8 @@ class Remembering:
             raise BudgetTooSmall(kept, budget)
         allowed = budget - kept
         while True:
-            context = await self._fill(Wish(seat, view, allowed, recipe), budget, rows, pins, hits)
+            wish = Wish(seat, view, allowed, recipe, self._whole(view, allowed, recipe, rows))
+            context = await self._fill(wish, budget, rows, pins, hits)
             if counter.additive or not context.text:
                 return context
             exact = counter.count(context.text)  # counts of lines do not add up: measure the whole, and go down until it fits
@@ -134,6 +135,15 @@ class Remembering:
             allowed = min(allowed - 1, int(allowed * budget / exact))
             rows = {name: [row for row in each if row.rank == PINNED] for name, each in rows.items()}
             hits = ()
+
+    def _whole(self, view: str, budget: int, recipe: Recipe, rows: Mapping[str, Sequence[Row]]) -> int:
+        """How long a view may be to be shown as it is, beside what else there is to say: for a recipe whose rest goes to the past."""
+        if all(part.name != "highlights" for part in recipe.volatile):
+            return 0
+        headings = recipe.recent_heading + (recipe.canon_heading if has_canon(self._hot.state, view) else "")
+        headings += "".join(part.heading for part in recipe.volatile if rows.get(part.name))
+        beside = sum(row.item.tokens for each in rows.values() for row in each if row.rank != PINNED)
+        return budget - beside - self._hot.shared.counter.count(headings)
 
     def _kept(self, rows: Mapping[str, Sequence[Row]], pins: Sequence[Line], recipe: Recipe) -> int:
         """What pinned things take of a budget, with their headings."""

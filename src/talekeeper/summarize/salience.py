@@ -7,9 +7,9 @@ before it in the same run are looked at: the same turns are as telling for every
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from operator import add
-from typing import Protocol
+from typing import NamedTuple, Protocol, TypeAlias
 
 from talekeeper.summarize.words import (
     CONTENT,
@@ -46,22 +46,42 @@ class Said(Protocol):
     def text(self) -> str: ...
 
 
-def tellings(turns: Sequence[Said], before: Iterable[Said | None]) -> list[float]:
-    """How telling each turn is, from 0 to 1, in the light of the one before it as far as that is known."""
-    return [min(1.0, max(0.0, worth / _FULL)) for worth in map(add, _alone(turns), map(_answering, turns, before))]
+class Features(NamedTuple):
+    """What makes a text telling: what it is worth but for names, and the names in it."""
+
+    worth: float
+    names: frozenset[str]
+
+
+Known: TypeAlias = "dict[tuple[str, str], Features]"
+"""Features by text and language."""
+
+
+def tellings(turns: Sequence[Said], before: Iterable[Said | None], known: Known | None = None) -> list[float]:
+    """How telling each turn is, from 0 to 1, in the light of the one before it as far as that is known. What is found out of texts is
+    put into `known`, and taken from there."""
+    alone = _alone(turns, {} if known is None else known)
+    return [min(1.0, max(0.0, worth / _FULL)) for worth in map(add, alone, map(_answering, turns, before))]
 
 
 def worths(turns: Sequence[Said]) -> list[float]:
     """What each turn of a run is worth, one by one and in the light of the one before it."""
-    return list(map(add, _alone(turns), map(_answering, turns, [None, *turns])))
+    return list(map(add, _alone(turns, {}), map(_answering, turns, [None, *turns])))
 
 
-def _alone(turns: Sequence[Said]) -> list[float]:
+def _alone(turns: Sequence[Said], known: Known) -> list[float]:
     if not turns:
         return []
     speakers = {norm for voice in {turn.voice for turn in turns} for piece in voice.split() if (norm := normalise(piece))}
     langs = languages([turn.text for turn in turns])
-    return [_worth(turn.text, lang, speakers) - (_ASKS if _asks(turn) else 0.0) for turn, lang in zip(turns, langs, strict=True)]
+    worths = []
+    for turn, lang in zip(turns, langs, strict=True):
+        features = known.get((turn.text, lang))
+        if features is None:
+            features = known[turn.text, lang] = _features(turn.text, lang)
+        names = min(_MOST_NAMES, len(features.names - speakers))
+        worths.append(_NAME * names + features.worth - (_ASKS if _asks(turn) else 0.0))
+    return worths
 
 
 def _answering(turn: Said, before: Said | None) -> float:
@@ -84,24 +104,26 @@ class _Counts(dict[int, int]):
 _COUNTS = _Counts()
 
 
-def _worth(text: str, lang: str, speakers: set[str]) -> float:
+def _features(text: str, lang: str) -> Features:
     words = read_cjk(text, lang) if is_cjk(lang) else read(text, lang)
     marks = [word.marks for word in words]
     counts = sum(map(_COUNTS.__getitem__, marks))
     times, numbers, events, details, idle = [counts >> 16 * place & 0xFFFF for place in range(5)]
     if is_cjk(lang):
         details = len(text) // 4
-    names = len(_names(words, marks, speakers)) if counts >> 80 else 0
-    return (
-        _NAME * min(_MOST_NAMES, names) + _TIME * min(_MOST_TIMES, times) + _NUMBER * min(_MOST_NUMBERS, numbers)
+    worth = (
+        _TIME * min(_MOST_TIMES, times) + _NUMBER * min(_MOST_NUMBERS, numbers)
         + _EVENT * min(_MOST_EVENTS, events) + _DETAIL * min(_MOST_DETAILS, details) - _IDLE * idle
     )  # fmt: skip
+    return Features(worth, _names(words, marks) if counts >> 80 else _NOBODY)
 
 
-def _names(words: Sequence[Word], marks: Sequence[int], speakers: Collection[str]) -> set[str]:
-    """Words with a capital that is not that of a sentence, and that no speaker has as a name."""
-    return {
+_NOBODY = frozenset[str]()
+
+
+def _names(words: Sequence[Word], marks: Sequence[int]) -> frozenset[str]:
+    """Words with a capital that is not that of a sentence."""
+    return frozenset(
         words[at].norm for at, mark in enumerate(marks)
         if mark & (NAMEABLE | OPENS) == NAMEABLE and at and not marks[at - 1] & ENDS and words[at - 1].norm
-        and words[at].norm not in speakers
-    }  # fmt: skip
+    )  # fmt: skip

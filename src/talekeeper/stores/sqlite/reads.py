@@ -38,6 +38,8 @@ from talekeeper.stores.sqlite.rows import (
     token,
 )  # fmt: skip
 
+OUTLINES_TO_A_ROW = 5
+"""So many outlines are as quickly read as a row with its text, about."""
 MANY_CHANNELS = 16
 """Up to so many, looking for a term in each channel is quicker than looking through the vocabulary."""
 
@@ -105,7 +107,8 @@ def weight(request: Read) -> int:
     if request.all_folds:
         return 1 << 30
     wide = sum(each.last - each.first + 1 for each in request.spans if each.last >= each.first)
-    return wide + len(request.positions) + len(request.outlines) + len(request.ids) + len(request.targeting) + 2 * len(request.folds)
+    named = len(request.positions) + len(request.ids) + len(request.targeting) + 2 * len(request.folds)
+    return wide + named + len(request.outlines) // OUTLINES_TO_A_ROW
 
 
 def _entries(db: sqlite3.Connection, request: Read) -> list[Entry]:
