@@ -308,9 +308,9 @@ class Hot:
         room = self.shared.allowance.lines
         if len(self._lines) > room:
             self._lines.trim(max(room, 2 * max((len(plan.items) for plan in self.plans.values()), default=0)))
-        few = max(LEAST, room // 4)  # folds and marks take more, and one of them goes further
-        self._marks.trim(max(few, 2 * self._marks_at_once))
-        self.marked.trim(2 * few)
+        few = max(LEAST // 2, room // 4)  # folds and marks take more, and one of them goes further
+        self._marks.trim(max(few, self._marks_at_once))
+        self.marked.trim(2 * max(few, self._marks_at_once))
         self.index.trim(room)
         self._made.trim(few)
         self._state.shelf.trim(few)

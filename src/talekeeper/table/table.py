@@ -25,7 +25,7 @@ from talekeeper.story import Story
 from talekeeper.table import packs, rules
 from talekeeper.table.brain import Ask, Brain, Known, Part, Ruling
 from talekeeper.table.events import Beat, event_from_json
-from talekeeper.table.flight import DM, GAME, Course, Flight, Told, drafts_of
+from talekeeper.table.flight import DM, GAME, KEPT_RULINGS, Course, Flight, Told, drafts_of
 from talekeeper.table.game import GameState, fold, state_from_json, state_to_json
 from talekeeper.table.scenario import Scenario
 from talekeeper.table.scene import scene
@@ -123,7 +123,7 @@ class Table:
 
     async def _state_in(self, book: Story | Past, noted: Sequence[Marked]) -> GameState:
         since = noted[-1].data["seq"] if noted else 0
-        marks = [mark for mark in await book.marks(None, GAME) if mark.seq > since]
+        marks = [mark for mark in await book.marks(None, GAME, limit=KEPT_RULINGS) if mark.seq > since]
         played = [*noted[-1:], *sorted(marks, key=lambda mark: mark.seq)]
         known, state = self._folded
         if not known or played[: len(known)] != known:
@@ -253,7 +253,7 @@ class Table:
         if self._caught_up == self.story.version:
             return
         since, state_at = (marks[-1].data["seq"] if marks else 0 for marks in (noted, saved))
-        rulings = sorted(await self.story.marks(None, GAME), key=lambda mark: mark.seq)
+        rulings = sorted(await self.story.marks(None, GAME, limit=KEPT_RULINGS), key=lambda mark: mark.seq)
         played = [mark for mark in rulings if mark.seq > since]
         for mark in played:
             for trigger in mark.data["triggers"]:
