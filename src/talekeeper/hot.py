@@ -72,7 +72,7 @@ class Hot:
         self._marks_at_once = 0
         self._at_work = 0
         self.index = Index()
-        self.marked: Recent[tuple[str | None, Position], Any] = Recent()  # marks as a seat may know them, until a turn is edited
+        self.marked: Recent[Position, dict[str | None, Any]] = Recent()  # marks as seats may know them, until a turn is edited
         self.gathered: dict[tuple[str, str], list[tuple[tuple[str, ...], list[Any]]]] = {}  # what roots add up to: see `marking`
         self._known: dict[Any, Any] = {}  # what was read off the story as it stands: gone with the next entry
         self._made: Recent[Any, tuple[Any, Any]] = Recent()  # what was made, behind what it was made of
@@ -310,7 +310,7 @@ class Hot:
             self._lines.trim(max(room, 2 * max((len(plan.items) for plan in self.plans.values()), default=0)))
         few = max(LEAST // 2, room // 4)  # folds and marks take more, and one of them goes further
         self._marks.trim(max(few, self._marks_at_once))
-        self.marked.trim(2 * max(few, self._marks_at_once))
+        self.marked.trim(max(2 * few, 3 * self._marks_at_once))
         self.index.trim(room)
         self._made.trim(few)
         self._state.shelf.trim(few)

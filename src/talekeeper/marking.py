@@ -50,7 +50,7 @@ async def _read_marks(hot: Hot, seat: str | None, topic: str, limit: int | None)
     if limit is not None:
         placed = placed[max(0, len(placed) - limit) :]
     places = [Position(mark.branch, mark.seq) for mark in placed]
-    known = {place: row for place in places if (row := hot.marked.get((seat, place))) is not None}
+    known = {place: rows[seat] for place in places if (rows := hot.marked.get(place)) is not None and seat in rows}
     absent = [place for place in places if place not in known]
     if absent:
         known |= await _get_to_know(hot, seat, absent)
@@ -64,10 +64,10 @@ async def _get_to_know(hot: Hot, seat: str | None, places: Sequence[Position]) -
     numbers = told if seat is None or not any(told) else await hot.supply(lambda: hot.state.ordinals(seat, told))
     known: dict[Position, tuple[int, int, Marked]] = {}
     for entry, at, number in zip(entries, told, numbers, strict=True):
-        first, then, mark = hot.marked.get((None, entry.position)) or (at or entry.seq, entry.seq, marked(hot, entry))
-        hot.marked.put((None, entry.position), (first, then, mark))
-        known[entry.position] = (first, then, mark if seat is None else replace(mark, turn=number if at else 0))
-        hot.marked.put((seat, entry.position), known[entry.position])
+        rows = hot.marked.get(entry.position) or {None: (at or entry.seq, entry.seq, marked(hot, entry))}
+        first, then, mark = rows[None]
+        known[entry.position] = rows[seat] = first, then, mark if seat is None else replace(mark, turn=number if at else 0)
+        hot.marked.put(entry.position, rows)
     return known
 
 

@@ -39,6 +39,7 @@ COMMON = "*"
 """The view of what every player character heard: what a newcomer may be told."""
 
 STORY, CANON = 0, 1
+MOST_COUNTED = 512  # entries for which a view knows how many turns it had heard by then
 REGISTRY_SIZE = 96
 SCENE_KINDS = frozenset({"enter", "leave", "session"})
 
@@ -154,6 +155,7 @@ class State:
         self.folds_shared = 0
         self.presence: dict[str, str | None] = {}
         self.revisions: dict[str, Edit] = {}
+        self._counted: dict[str, dict[int, int]] = {}  # per view and entry, how many turns had been heard: see `ordinals`
         self.pins: dict[str, tuple[Position, int]] = {}
         self.registry: dict[int, dict[str, None]] = {}  # what each channel has heard mentioned
         self.marks: dict[tuple[str, int], list[Placed]] = {}  # per topic and channel, the lowest rank first
@@ -358,8 +360,18 @@ class State:
         del kept[: max(0, len(kept) - entry.extra["keep"])]
 
     def ordinals(self, view: str, seqs: Sequence[int]) -> list[int]:
-        """How many turns the view had heard when each of those was told, in one walk over the folds. May raise `Missing`."""
-        asked = sorted(set(seqs))
+        """How many turns the view had heard when each of those was told. What was counted once stays so. May raise `Missing`."""
+        known = self._counted.setdefault(view, {})
+        asked = sorted({seq for seq in seqs if seq not in known})
+        found = dict(zip(asked, self._count(view, asked), strict=True)) if asked else {}
+        numbers = [known[seq] if seq in known else found[seq] for seq in seqs]
+        if len(known) > MOST_COUNTED:
+            known.clear()
+        known.update((seq, number) for seq, number in found.items() if seq <= self.seq)
+        return numbers
+
+    def _count(self, view: str, asked: Sequence[int]) -> list[int]:
+        """The same for numbers in order, each once, in one walk over the folds."""
         later = [0] * (len(asked) + 1)  # turns behind those asked for, from the place on at which the next one is not behind them
         refs: list[Ref] = [ref for chunk in self.open_for(view) for ref in chunk.refs]
         nodes = self.views[view].roots()
@@ -374,8 +386,7 @@ class State:
                 refs += node.refs
         for ref in refs:
             later[bisect_left(asked, ref.seq)] += 1
-        behind = [*accumulate(reversed(later[1:]))][::-1]
-        return [self.views[view].turns - behind[bisect_left(asked, seq)] for seq in seqs]
+        return [self.views[view].turns - behind for behind in [*accumulate(reversed(later[1:]))][::-1]]
 
     def _rewrite(self, entry: Entry, turn: Turn) -> None:
         assert entry.extra is not None
