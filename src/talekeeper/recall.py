@@ -21,6 +21,7 @@ import unicodedata
 from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from heapq import nlargest
 from itertools import groupby
 from typing import NamedTuple
@@ -179,6 +180,7 @@ def holds(text: str, phrase: str) -> bool:
     return sought in flat or (_RUN.search(sought) is not None and sought.strip() in flat)
 
 
+@lru_cache(maxsize=1 << 10)
 def _flat(text: str) -> str:
     return f" {' '.join(_WORD.findall(_folded(text)))} "
 
