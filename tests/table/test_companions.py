@@ -11,7 +11,7 @@ from tests.table.driver import Game, auto
 
 import talekeeper as tk
 from talekeeper.table import events as ev
-from talekeeper.table.choices import offers
+from talekeeper.table.choices import asked, offers
 from talekeeper.table.packs import load, shipped
 from talekeeper.table.playing import Game as Table
 from talekeeper.table.prose import Prose, person_slots, phrases, short
@@ -69,7 +69,14 @@ def test_a_choice_in_a_companions_words_is_that_choice(name: str) -> None:
             names = (*choice.about, "", "")
             given = (names[1], names[0]) if choice.verb == "give" else (names[0], names[0])
             npc = next((person_slots("npc", one) for one in pack.npcs.values() if short(one) == given[0]), {"npc": given[0]})
-            slots = {"topic": names[1], "thing": given[1], "target": names[0], "place": names[0], "way": names[1], **npc}
+            slots = {
+                "asked": asked(names[1]) if names[1] else "",
+                "thing": given[1],
+                "target": names[0],
+                "place": names[0],
+                "way": names[1],
+                **npc,
+            }
             prose = Prose(pack, 1, 1, hero.id)
             text = prose.render(template, **{key: value for key, value in slots.items() if value})
             if text:

@@ -253,6 +253,17 @@ def test_a_game_is_deleted_with_the_round_that_waits(file: str) -> None:
     assert "heist" not in str(threads)
 
 
+def test_no_color_is_heeded(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def coloured() -> str:
+        return CliRunner().invoke(main, ["play", "--file", file, "--seed", "5"], input="I wait.\n/nonsense\n", color=True).output
+
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv("TERM", "xterm")
+    assert "\x1b[" in coloured()
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "\x1b[" not in coloured()
+
+
 def test_why_says_that_no_model_was_asked(file: str) -> None:
     out = run("play", "--file", file, "--seed", "5", typed="I wait.\n/why\n")
     assert "No model was asked" in out

@@ -12,6 +12,7 @@ import sys
 import unicodedata
 from collections.abc import Iterator, Sequence
 from types import TracebackType
+from typing import Any
 
 import click
 
@@ -140,15 +141,28 @@ _COLOURS = ("cyan", "green", "magenta", "yellow", "blue", "red")
 
 
 def colour(text: str, at: int) -> str:
-    return click.style(text, fg=_COLOURS[at % len(_COLOURS)])
+    return _styled(text, fg=_COLOURS[at % len(_COLOURS)])
 
 
 def dim(text: str) -> str:
-    return click.style(text, dim=True)
+    return _styled(text, dim=True)
 
 
 def bold(text: str) -> str:
-    return click.style(text, bold=True)
+    return _styled(text, bold=True)
+
+
+def alarm(text: str) -> str:
+    return _styled(text, fg="red")
+
+
+def _styled(text: str, **how: Any) -> str:
+    return text if is_plain() else click.style(text, **how)
+
+
+def is_plain() -> bool:
+    """Whether there is to be nothing but text."""
+    return bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
 
 
 def count(number: int, thing: str, things: str | None = None) -> str:
@@ -159,7 +173,7 @@ def count(number: int, thing: str, things: str | None = None) -> str:
 def use_colour(stream: object = None) -> bool:
     """Whether colours are welcome: on a terminal, unless NO_COLOR says otherwise."""
     isatty = getattr(stream or sys.stdout, "isatty", lambda: False)
-    return bool(isatty()) and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    return bool(isatty()) and not is_plain()
 
 
 class Status:

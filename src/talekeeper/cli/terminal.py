@@ -15,7 +15,7 @@ import click
 
 from talekeeper.cli.keyboard import Keyboard, Quit
 from talekeeper.cli.look import branch_lines, why_lines
-from talekeeper.cli.screen import Prose, Status, bold, colour, dim, hang, one_line, rule, safe
+from talekeeper.cli.screen import Prose, Status, alarm, bold, colour, dim, hang, one_line, rule, safe
 from talekeeper.errors import InvalidInput, TalekeeperError
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def greet(table: Table, number: int) -> None:
         for line in _cast(scenario, table.setup.party, humans):
             click.echo(hang("", line, 0))
     if humans:
-        click.echo(dim("\nSay what you do in your own words, or a choice's number. /help shows what else you can do."))
+        click.echo("\n" + dim(hang("", "Say what you do in your own words, or a choice's number. /help shows what else you can do.", 0)))
 
 
 def _cast(scenario: Scenario, party: Sequence[str], humans: Sequence[str]) -> Iterator[str]:
@@ -193,7 +193,7 @@ class Terminal:
                 return
             except ModelFailed as exc:
                 self._end_speech()
-                click.echo(click.style(one_line(f"{exc}: that was not told. Nothing is lost."), fg="red"), err=True)
+                click.echo(alarm(one_line(f"{exc}: that was not told. Nothing is lost.")), err=True)
                 if attempt + 1 == TRIES:
                     raise
                 beats = self._game.round()
@@ -285,7 +285,7 @@ class Terminal:
         try:
             await work(words)
         except TalekeeperError as exc:
-            click.echo(click.style(one_line(str(exc)), fg="red"))
+            click.echo(alarm(one_line(str(exc))))
 
     async def _seat(self, words: list[str]) -> tuple[str, str]:
         """The seat that is named by the first words, by id or name, and how it is called; without words, the one whose turn it is."""

@@ -95,6 +95,15 @@ def topic_name(topic: Topic) -> str:
     return topic.offer or topic.words[0]
 
 
+def asked(topic: str) -> str:
+    """What one asks: `about the job`, but `how things are at home`."""
+    return topic if is_clause(topic) else f"about {topic}"
+
+
+def is_clause(topic: str) -> bool:
+    return topic.split(" ", 1)[0] in ("who", "what", "where", "when", "why", "how", "whether")
+
+
 # -- pulls -------------------------------------------------------------------------------------------------------------
 
 
@@ -185,7 +194,7 @@ def _with_people(scenario: Scenario, state: GameState, seat: str, pull: Pulls) -
                 continue
             wanted = pull.get(("topic", f"{npc.id}/{topic.id}"), 0.5)
             if state.feels(npc.id, seat) >= topic.attitude:
-                yield Choice(f"Ask {name} about {topic_name(topic)}", wanted, "ask", (name, topic_name(topic)))
+                yield Choice(f"Ask {name} {asked(topic_name(topic))}", wanted, "ask", (name, topic_name(topic)))
         if ("befriend", npc.id) in pull:
             yield Choice(f"Try to win {name} over", pull["befriend", npc.id], "persuade", (name,))
         if npc.errands and not any(errand.sender == npc.id for errand in errands(state, scenario)):

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from talekeeper.table import callbacks
 from talekeeper.table.brain import Ask, Choice
+from talekeeper.table.choices import asked
 from talekeeper.table.prose import Prose, joined, person_slots, short
 from talekeeper.table.scenario import ANSWER, Hero, Scenario
 from talekeeper.table.spelling import content, mention, words_of
@@ -104,7 +105,14 @@ class _Companion:
         if choice.verb in ("deed", "way"):
             return re.sub(r"\b(?:yourselves|yourself|yours|your|you)\b", lambda found: _YOURS[found[0]], plain)
         names = (*choice.about, "", "")
-        slots = {"npc": names[0], "topic": names[1], "thing": names[0], "target": names[0], "place": names[0], "way": names[1]}
+        slots = {
+            "npc": names[0],
+            "asked": asked(names[1]) if names[1] else "",
+            "thing": names[0],
+            "target": names[0],
+            "place": names[0],
+            "way": names[1],
+        }
         if choice.verb == "give":
             slots |= {"thing": names[0], "npc": names[1]}
         npc = next((one for one in self.scenario.npcs.values() if short(one) == slots["npc"]), None)

@@ -38,6 +38,7 @@ _RULES: Mapping[str, Rule] = {
     "keep": dealings.keep, "reveal": dealings.reveal, "whisper": dealings.whisper,
     "wonder": dealings.wonder, "where": dealings.where, "who": dealings.who, "about": dealings.about, "foreign": dealings.foreign,
     "insult": dealings.insult, "self": dealings.oneself, "carried": dealings.oneself, "here": dealings.oneself, "sky": dealings.oneself,
+    "present": dealings.oneself,
     "play": doings.perform, "pray": doings.perform,
     "aside": lambda case, intent: Ruled("No roll. It is heard.", [case.beat("follow")]),
     "hint": lambda case, intent: Ruled("No roll.", [case.beat("hint")]),
@@ -61,6 +62,7 @@ _ANY_TIME = frozenset(
         "self",
         "carried",
         "here",
+        "present",
         "sky",
     }
 )

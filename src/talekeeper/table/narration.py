@@ -11,10 +11,10 @@ from typing import Any
 from talekeeper.table import callbacks
 from talekeeper.table import events as ev
 from talekeeper.table.brain import Ask, Known, Ruling
-from talekeeper.table.choices import company, offers, people_here, told, topic_name
+from talekeeper.table.choices import company, is_clause, offers, people_here, told, topic_name
 from talekeeper.table.contest import outcome_of
 from talekeeper.table.game import DOWN, HURT, GameState
-from talekeeper.table.prose import Prose, capital, definite, joined, listed, person_slots, phrases, short
+from talekeeper.table.prose import Prose, capital, definite, introduced, joined, listed, person_slots, phrases, short
 from talekeeper.table.rules import day, holds, is_lasting, sayable, watch, ways_out
 from talekeeper.table.scenario import Hero, Npc, Scenario
 from talekeeper.table.scene import condition, weather
@@ -100,6 +100,12 @@ class Narrator:
         sky = self.scenario.lines.get(f"weather_{weather(self.scenario, self.state, self.ask.seed)}", ())
         return joined(self.prose.must("act.hour", hour=watch(self.state), day=str(day(self.state))), self._pick(sky, "sky"))
 
+    def _present(self, beat: ev.Beat) -> str:
+        ids = (one for one in self.state.here(self.state.where[self.actor]) if one != self.actor)
+        people = [person for id in ids if (person := self.scenario.person(id)) is not None]
+        known = [f"{one.name}, {one.calling}" if one.calling else one.name for one in people]
+        return f"{capital('; '.join(known))}." if known else self.prose.must("act.nobody")
+
     def _insult(self, beat: ev.Beat) -> str:
         return self.prose.must("talk.insulted", **self._npc(beat.about[0]))
 
@@ -125,7 +131,8 @@ class Narrator:
         calling = npc.calling if npc.calling != npc.name else ""
         pool = "talk.who" if calling else "talk.who_plain"
         return joined(
-            npc.look if not self.prose.said(npc.look) else "", self.prose.must(pool, name=npc.name, calling=calling, **self._npc(npc.id))
+            introduced(npc) if not self.prose.said(introduced(npc)) else "",
+            self.prose.must(pool, name=npc.name, calling=calling, **self._npc(npc.id)),
         )
 
     def _about(self, beat: ev.Beat) -> str:
@@ -163,7 +170,7 @@ class Narrator:
         npc = self.scenario.npcs[beat.about[0]]
         feels = self.state.feels(npc.id, self.actor)
         pool = npc.cold if feels < 0 else npc.warm if feels >= 2 else npc.greet
-        first = npc.look if self.state.flags.get(f"talk.{npc.id}", 0) <= 1 else ""
+        first = introduced(npc) if self.state.flags.get(f"talk.{npc.id}", 0) <= 1 else ""
         parts = [first if first and not self.prose.said(first) else "", self._pick(pool, "greet"), self._remembers(npc), self._leads(npc)]
         return joined(*parts) or self.prose.must("talk.unknown", **self._npc(npc.id))
 
@@ -194,7 +201,8 @@ class Narrator:
             and self.state.feels(npc.id, self.actor) >= topic.attitude
         ]
         if waiting:
-            return self.prose.pick("talk.lead", topic=topic_name(waiting[0]), **self._npc(npc.id))
+            topic = topic_name(waiting[0])
+            return self.prose.pick("talk.lead_clause" if is_clause(topic) else "talk.lead", topic=topic, **self._npc(npc.id))
         fresh = [one for one in sayable(self.scenario.rumours, self.state, self.scenario) if one not in self.prose.recent]
         rumour = _hearsay(self.prose.order(fresh, "rumour")[0]) if fresh else ""
         return self.prose.pick("talk.rumour", rumour=rumour, **self._npc(npc.id)) if self.prose.once_in(2, f"rumour/{npc.id}") else ""
@@ -275,7 +283,7 @@ class Narrator:
         """Those one has not met are seen, the others are at what they do."""
         people = people_here(self.state, self.scenario, place)
         strangers = [npc for npc in people if not self.state.flags.get(f"met.{npc.id}")]
-        lines = [npc.look for npc in strangers[:2] if not self.prose.said(npc.look)]
+        lines = [introduced(npc) for npc in strangers[:3] if not self.prose.said(introduced(npc))]
         known = [npc for npc in people if npc not in strangers]
         lines += [self._pick(npc.idle, f"idle/{npc.id}") for npc in known[:1]]
         return joined(*lines)
@@ -465,7 +473,7 @@ _BEATS: Mapping[str, Callable[[Narrator, ev.Beat], str]] = {
     "unsold": Narrator._unsold, "nowhere": Narrator._nowhere, "about": Narrator._about, "no_foe": Narrator._no_foe,
     "play": Narrator._perform, "pray": Narrator._perform, "dance": Narrator._perform,
     "insult": Narrator._insult, "empty": Narrator._empty,
-    "self": Narrator._self, "carried": Narrator._carried, "here": Narrator._here, "sky": Narrator._sky,
+    "self": Narrator._self, "carried": Narrator._carried, "here": Narrator._here, "sky": Narrator._sky, "present": Narrator._present,
     "banter": Narrator._banter, "say": Narrator._say, "talk": Narrator._talk, "topic": Narrator._topic, "unknown": Narrator._unknown,
     "persuade": Narrator._persuade, "threaten": Narrator._threaten, "attack": Narrator._attack, "absent": Narrator._absent,
     "promise": Narrator._promise, "kept": Narrator._kept, "reveal": Narrator._reveal, "whisper": Narrator._whisper, "go": Narrator._go,

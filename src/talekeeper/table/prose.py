@@ -24,6 +24,7 @@ _BRACES = re.compile(r"\{([^{}]+)\}")
 _ENDS = re.compile(r"(?<=[.!?…])[”’\")]*\s+")
 _FIRST = re.compile(r"(^|(?<!\b[A-Z])[.!?]\s+|^[“‘(])([“‘]?)([a-z])")
 _ARTICLE = re.compile(r"\b([Aa]) (?=[aeiouAEIOU])(?!(?:uni|use|usu|eu|one\b|once\b|ewe))", re.I)
+_DESCRIBED = re.compile(r"(?:An?|Two|Three|Someone|Somebody|Something|The) ")
 _TELLING = 4
 """Sentences of fewer words may be said again."""
 _TRIES = 5
@@ -79,6 +80,12 @@ def person_slots(prefix: str, one: Npc | Hero) -> dict[str, str]:
 def short(one: Npc | Hero) -> str:
     """How someone is called once they are known: by the first of the other names."""
     return one.aliases[0] if one.aliases else one.name
+
+
+def introduced(npc: Npc) -> str:
+    """Someone as one sees them first, with the name by which to speak to them: `A thin man in a yellow waistcoat: Marlo Finch.`"""
+    bare = npc.look.rstrip(".")
+    return f"{bare}: {npc.name}." if _DESCRIBED.match(npc.look) and not re.search(r"[.!?:]", bare) else npc.look
 
 
 class Prose:

@@ -8,7 +8,7 @@ from talekeeper.table.brain import Ask
 from talekeeper.table.choices import company, encounter_here, people_here
 from talekeeper.table.game import GameState
 from talekeeper.table.plan import open_objectives
-from talekeeper.table.prose import Prose, joined
+from talekeeper.table.prose import Prose, introduced, joined
 from talekeeper.table.rules import sayable, watch
 from talekeeper.table.scenario import Scenario
 from talekeeper.table.scene import viewpoint, weather
@@ -48,7 +48,7 @@ class _Stage:
         """The first words of a game. What everyone knows before it stands in the canon, and need not be said again."""
         act = self.scenario.acts[0]
         people = people_here(self.state, self.scenario, self.place.id)
-        here = joined(*sayable(self.place.look, self.state, self.scenario), *(npc.look for npc in people))
+        here = joined(*sayable(self.place.look, self.state, self.scenario), *(introduced(npc) for npc in people))
         return "\n\n".join((" ".join(act.opening), here))
 
     def encounter(self) -> str:

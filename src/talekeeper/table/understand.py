@@ -57,6 +57,7 @@ _ONESELF: Mapping[str, re.Pattern[str]] = {
     "sky": re.compile(
         r"\b(?:what time|how late|what day|what hour)\b|\bis it (?:raining|snowing|day|night|late|cold)\b|\bthe weather\b", re.I
     ),
+    "present": re.compile(r"\bwho (?:else )?is (?:here|there|around|with us)\b|\bwho are (?:these|those|they|all)\b", re.I),
     "self": re.compile(r"\bwho am i\b|\blook at myself\b|\bhow am i\b", re.I),
     "here": re.compile(
         r"\bwhere (?:am i|are we)\b|\bwhat(?:'s| is) (?:this place|here)\b|\bwhat place is this\b|\bwhat do (?:i|we) see\b", re.I
