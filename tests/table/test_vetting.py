@@ -169,6 +169,31 @@ def test_the_dead_may_be_spoken_of(text: str) -> None:
     assert contradictions(text, [after(cm.Kill("mara", "a fall"))], SMALL) == []
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "„Kommt herein“, sagt Mara Holt.", "Mara nickt.", "Dann gießt sie ein, und Mara Holt lächelte.", "« Entrez », dit Mara Holt.", "Mara sourit.",
+        "«Pasad», dice Mara Holt.", "Mara asiente.", "«Входи», — говорит Mara Holt.", "Mara кивнула.",
+    ],
+)  # fmt: skip
+def test_the_dead_do_nothing_in_other_languages(text: str) -> None:
+    dead = after(cm.Kill("mara", "a fall"))
+    assert [one.text for one in contradictions(text, [dead], SMALL)] == [IS_DEAD]
+    assert contradictions(text, [start()], SMALL) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Wren erinnert sich, wie Mara Holt nickte.", "„Mara Holt sagt nein“, murmelt Bruno.", "Zu Mara sagt niemand etwas.", "Mit Mara ging viel verloren.",
+        "Maras Becher stehen in einer Reihe.", "Mara Holt est morte.", "À Mara, Bruno dit adieu.", "Mara Holt está muerta.", "Bruno помнит, как Mara кивнула.",
+        "Si Mara dit cela, elle ment.",
+    ],
+)  # fmt: skip
+def test_the_dead_may_be_spoken_of_in_other_languages(text: str) -> None:
+    assert contradictions(text, [after(cm.Kill("mara", "a fall"))], SMALL) == []
+
+
 def test_things_are_where_they_are() -> None:
     taken = after(cm.GainItem("mill_key", "wren"))
     for text in (

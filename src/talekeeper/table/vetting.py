@@ -85,6 +85,13 @@ def _objection(found: Sequence[Contradiction], text: str, heard: str, notice: No
     return Objection("; ".join(one.text for one in found), text.strip(), heard.strip())
 
 
+def _is_whole(sentence: str) -> bool:
+    """Whether no quotation is open at its end: “English”, „Deutsch“, «français»."""
+    low, high = sentence.count("„"), sentence.count("“")
+    quoted = low <= high + sentence.count("”") if low else high <= sentence.count("”")
+    return quoted and sentence.count("«") <= sentence.count("»") and not sentence.count('"') % 2
+
+
 async def _sentences(pieces: AsyncIterator[str]) -> AsyncIterator[str]:
     """The same text, cut behind sentences; what is quoted stays with the one who says it."""
     waiting = ""
@@ -93,7 +100,7 @@ async def _sentences(pieces: AsyncIterator[str]) -> AsyncIterator[str]:
         begin = 0
         for found in _SENTENCE.finditer(waiting):
             sentence = waiting[begin : found.end()]
-            if (sentence.count("“") <= sentence.count("”") and not sentence.count('"') % 2) or sentence.endswith("\n"):
+            if _is_whole(sentence) or sentence.endswith("\n"):
                 yield sentence
                 begin = found.end()
         waiting = waiting[begin:]
