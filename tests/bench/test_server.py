@@ -20,7 +20,9 @@ pytestmark = [pytest.mark.enable_socket, pytest.mark.allow_hosts(["127.0.0.1"]),
 
 
 def test_many_stories_at_once_lose_nothing() -> None:
-    done = CliRunner().invoke(main, ["bench", "server", "--stories", "12", "--seconds", "5", "--json"], catch_exceptions=False)
+    done = CliRunner().invoke(
+        main, ["bench", "server", "--stories", "12", "--seconds", "5", "--past", "3", "--json"], catch_exceptions=False
+    )
     found = json.loads(done.stdout)
     assert (found["errors"], found["lost"]) == ([], 0)
     assert found["rounds"] >= 12

@@ -16,6 +16,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 API = "/api/v1"
+TENANT, USER = "bench", "bench"
 PATIENCE = 600.0
 """Seconds until an answer, or the end of a round, is given up."""
 GLANCE = 10.0
@@ -108,14 +109,22 @@ class Player:
     def __init__(self, url: str, token: str, name: str, scenario: str, party: list[str], seed: int) -> None:
         self.diary = Diary()
         self._line, self._ear = Line(url, token), Line(url, token)
-        self._game = {"user": "bench", "name": name, "scenario": scenario, "party": party, "humans": party[:1], "seed": seed}
-        self._story = f"/stories/bench.{name}"
-        self._me = party[0]
+        self.name, self.scenario, self.party, self.seed = name, scenario, party, seed
+        self.me = party[0]
+        self._story = f"/stories/{USER}.{name}"
+        self._past = "0"
         self._rested = asyncio.Event()
         self._following: asyncio.Task[None] | None = None
 
     async def begin(self) -> None:
-        await self._ask("POST", "/games", self._game)
+        """Begins the story, and listens."""
+        game = {"user": USER, "name": self.name, "scenario": self.scenario, "party": self.party, "humans": [self.me], "seed": self.seed}
+        await self._ask("POST", "/games", game)
+        self._following = asyncio.create_task(self._follow())
+
+    async def take_up(self) -> None:
+        """Goes on with a story that has a past, and listens."""
+        self._past = (await self._ask("GET", f"{self._story}/turns?limit=1&newest=true"))["turns"][-1]["id"]
         self._following = asyncio.create_task(self._follow())
 
     async def play(self, until: float, think: float) -> None:
@@ -128,14 +137,14 @@ class Player:
                 await asyncio.sleep(1)
 
     async def _round(self, think: float) -> None:
-        if (await self._ask("GET", f"{self._story}/play"))["waiting"] != self._me:
+        if (await self._ask("GET", f"{self._story}/play"))["waiting"] != self.me:
             await self._until_rested("POST", f"{self._story}/step")
-        while (await self._ask("GET", f"{self._story}/play"))["waiting"] == self._me:
+        while (await self._ask("GET", f"{self._story}/play"))["waiting"] == self.me:
             await asyncio.sleep(think)
-            choices = (await self._ask("GET", f"{self._story}/scene?seat={self._me}"))["choices"]
-            text = choices[self.diary.rounds % min(3, len(choices))]["text"]
+            choices = (await self._ask("GET", f"{self._story}/scene?seat={self.me}"))["choices"]
+            text = choices[(self.seed + self.diary.rounds) % min(3, len(choices))]["text"]
             began = time.monotonic()
-            await self._until_rested("POST", f"{self._story}/act?seat={self._me}", {"text": text})
+            await self._until_rested("POST", f"{self._story}/act?seat={self.me}", {"text": text})
             self.diary.answers.append(time.monotonic() - began)
             self.diary.did[text] += 1
         self.diary.rounds += 1
@@ -163,7 +172,7 @@ class Player:
 
     async def _follow(self) -> None:
         """Listens to the story from its beginning; a line that ends is taken up where it was."""
-        last = "0"
+        last = self._past
         while True:
             try:
                 async with aclosing(self._ear.follow(f"{self._story}/events", last)) as frames:
@@ -179,11 +188,11 @@ class Player:
             await self._ear.close()
 
     async def look_back(self) -> None:
-        """Reads the whole log, and counts what was done or heard and is not in it, or is in it and was not heard."""
+        """Reads the log of what was played, and counts what was done or heard and is not in it, or is in it and was not heard."""
         log: list[Any] = []
         while True:
-            after = f"&after={log[-1]['id']}" if log else ""
-            page = await self._line.ask("GET", f"{self._story}/turns?limit=200{after}")
+            last = log[-1]["id"] if log else self._past
+            page = await self._line.ask("GET", f"{self._story}/turns?limit=200" + (f"&after={last}" if last != "0" else ""))
             log += page["turns"]
             if not page["more"]:
                 break
@@ -191,7 +200,7 @@ class Player:
             if len(self.diary.heard) >= len(log):
                 break
             await asyncio.sleep(0.2)
-        written = Counter(turn["text"] for turn in log if turn["speaker"] == self._me)
+        written = Counter(turn["text"] for turn in log if turn["speaker"] == self.me)
         unwritten = sum((self.diary.did - written).values())
         ids = [turn["id"] for turn in log]
         unheard = 0 if self.diary.heard == ids else max(1, len(set(ids) ^ set(self.diary.heard)))

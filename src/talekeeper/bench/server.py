@@ -1,8 +1,9 @@
 """The server under load: many stories played at once against one process, over real HTTP, and nothing may be lost.
 
-Each story has a person (the benchmark) and companions, told by the built-in storyteller. A round is begun, the person's turn is waited
-for, one of the choices is taken, and the round is followed to its end on the stream of events. Nobody waits between two rounds unless
-`think` says so, so the process is never idle: turns per second are what it can do, and the times are those under full load.
+Each story has a past (see `pasts`), a person (the benchmark) and companions, told by the built-in storyteller. A round is begun, the
+person's turn is waited for, one of the choices is taken, and the round is followed to its end on the stream of events. Nobody waits
+between two rounds unless `think` says so, so the process is never idle: turns per second are what it can do, and the times are those
+under full load.
 
 Afterwards every log is read and compared with what was done and with what the streams have told, turn by turn. The memory of the process
 is read all the while (Linux only); it is flat where the last fifth of the run has no more than the second fifth, when caches are warm.
@@ -25,7 +26,8 @@ from statistics import fmean, quantiles
 from typing import Any
 
 from talekeeper.bench.engine import machine
-from talekeeper.bench.players import Diary, Player
+from talekeeper.bench.pasts import give_pasts
+from talekeeper.bench.players import TENANT, Diary, Player
 from talekeeper.bench.report import Target
 from talekeeper.table import packs
 
@@ -33,6 +35,7 @@ Progress = Callable[[str], None]
 LONG_ENOUGH = 120.0
 """Seconds below which nothing is said of whether the memory is flat: caches are still filling."""
 SAMPLES = 200
+STORIES = "stories.db"
 _UNSEEN = "not measured: needs Linux's /proc"
 
 
@@ -43,6 +46,8 @@ class Options:
     stories: int = 100
     seconds: float = 600.0
     think: float = 0.0
+    past: int = 100
+    """How many rounds were played in each story before."""
     party: int = 2
     seed: int = 7
     directory: Path | None = None
@@ -110,10 +115,10 @@ class Report:
 
     def table(self) -> str:
         """The report for a terminal."""
-        requests, sizes = self.requests, [size for _, size in self.memory]
+        requests, sizes, options = self.requests, [size for _, size in self.memory], self.options
         spent = f"{(self.cpu or 0) / self.seconds:.2f} cores, {(self.cpu or 0) / max(1, self.turns) * 1e3:.1f} ms a turn"
         rows = [
-            ("stories at once", f"{self.options['stories']:,}, for {self.seconds:,.0f} s"),
+            ("stories at once", f"{options['stories']:,}, for {self.seconds:,.0f} s, each behind {options.get('past', 0):,} rounds"),
             ("turns", f"{self.turns:,} in {self.rounds:,} rounds: {self.turns / self.seconds:,.1f} a second"),
             ("from an answer to the end of its round", f"p50 {self.answers.p50:.2f} s, p99 {self.answers.p99:.2f} s"),
             ("a request", f"p50 {requests.p50 * 1e3:,.0f} ms, p99 {requests.p99 * 1e3:,.0f} ms ({requests.count:,} of them)"),
@@ -134,6 +139,9 @@ def run(options: Options, progress: Progress) -> Report:
 async def _run(options: Options, progress: Progress) -> Report:
     with tempfile.TemporaryDirectory(prefix="talekeeper-bench-", dir=options.directory) as directory:
         tokens = [f"tk_{secrets.token_urlsafe(32)}" for _ in range(options.stories)]
+        if options.past:
+            players = [_player(options, "", *one) for one in enumerate(tokens)]
+            await give_pasts(Path(directory) / STORIES, players, options.past, progress)
         process, url = await _start(Path(directory), tokens)
         try:
             return await _play(options, process.pid, [_player(options, url, *one) for one in enumerate(tokens)], progress)
@@ -146,9 +154,9 @@ async def _start(directory: Path, tokens: Sequence[str]) -> tuple[asyncio.subpro
     """A server of its own, with a token for each story, and its address."""
     known = directory / "tokens.toml"
     known.touch(0o600)
-    rows = [f'[[token]]\nname = "{number}"\ntoken = "{token}"\ntenant = "bench"\ndm = true\n' for number, token in enumerate(tokens)]
+    rows = [f'[[token]]\nname = "{number}"\ntoken = "{token}"\ntenant = "{TENANT}"\ndm = true\n' for number, token in enumerate(tokens)]
     known.write_text("\n".join(rows))
-    command = ["-m", "talekeeper", "serve", "--port", "0", "--file", str(directory / "stories.db"), "--tokens", str(known), "--json"]
+    command = ["-m", "talekeeper", "serve", "--port", "0", "--file", str(directory / STORIES), "--tokens", str(known), "--json"]
     env = {name: value for name, value in os.environ.items() if not name.startswith("TALEKEEPER_")}
     process = await asyncio.create_subprocess_exec(sys.executable, *command, stdout=asyncio.subprocess.PIPE, env=env, cwd=directory)
     assert process.stdout is not None
@@ -169,9 +177,9 @@ def _player(options: Options, url: str, number: int, token: str) -> Player:
 
 
 async def _play(options: Options, pid: int, players: Sequence[Player], progress: Progress) -> Report:
-    progress(f"beginning {len(players):,} stories")
+    progress(f"sitting down at {len(players):,} stories")
     for player in players:
-        await player.begin()
+        await (player.take_up() if options.past else player.begin())
     memory: list[tuple[float, float]] = []
     began, busy = time.monotonic(), _cpu(pid)
     playing = asyncio.gather(*(player.play(began + options.seconds, options.think) for player in players))
