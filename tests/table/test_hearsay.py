@@ -145,3 +145,14 @@ def test_a_ledger_does_not_tell_who_else_knows_a_secret() -> None:
     pack = load("tidelamp")
     state = replace(first_state(pack, ("nell", "osric")), knows={"pact": ("nell", "osric")})
     assert ledger(known_to(("nell",), state), pack).secrets == ((pack.secrets["pact"].text, ("Nell Tarn",)),)
+
+
+async def test_memories_of_the_world_name_things_as_people_do() -> None:
+    async with tk.open(":memory:") as keeper:
+        table = await table_of(keeper, "tidelamp", 1, "nell")
+        async with Game(table) as game:
+            await say(game, "I ask Marlo about the job.")
+            await say(game, "I look around.")
+        context = (await table.remember("nell", place="crooked_eel", present=())).text
+    assert "Objective completed: “Rob the Customs House”, “Find out what the job is”." in context
+    assert "the offer" not in context

@@ -108,7 +108,7 @@ async def test_what_was_ruled_changes_the_game_and_leaves_a_moment_and_memories(
     assert {state.where[seat] for seat in PARTY} == {"road"}
     context = await table.story.context("tam", budget=1000)
     assert "(discovery): wren did it" in context.text
-    assert "Get key" in await table.memory.world_memory("tam") or "get key" in await table.memory.world_memory("tam")
+    assert "Objective completed: “The errand”, “Get the key”." in await table.memory.world_memory("tam")
     assert "Mara" in await table.memory.location_memory("wren", "inn")
     assert await table.memory.entries("dm", "npc", "mara")
 

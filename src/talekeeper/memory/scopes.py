@@ -133,7 +133,8 @@ class _Telling(NamedTuple):
 class MemoryService:
     """Makes and shows the scoped memories of a story. Without a summarizer everything is extractive, and nothing leaves the machine.
 
-    `labels` are the names of places, by id. `shown`: how many entries of a scope are shown one by one."""
+    `labels` are the names of places, and of whatever else memories are about, by id. `shown`: how many entries of a scope are shown one by
+    one."""
 
     def __init__(
         self, story: Story, *, summarizer: ChatModel | Janitor | None = None, labels: Mapping[str, str] | None = None,
@@ -193,7 +194,7 @@ class MemoryService:
         scope = _Scope(
             MemorySource.WORLD, "", event_kind.replace("_", " "), (f"world:{event_kind}", *(tags or ())), {**ids, "events": [event]}
         )
-        headline = Sentence(_headline(event_kind, ids), (cause.id,))
+        headline = Sentence(_headline(event_kind, ids, self._labels), (cause.id,))
         made = await self._write(scope, partial(self._of_event, scope, event, cause, headline))
         return made[0] if made else await self._known_event(scope, event)
 
@@ -470,8 +471,9 @@ def _entry(mark: Marked, rows: Sequence[Sequence[Any]]) -> MemoryEntry:
     )  # fmt: skip
 
 
-def _headline(kind: str, related: Mapping[str, Any]) -> str:
-    about = [str(related[name]).replace("_", " ").replace("-", " ") for name in related if name.endswith("_id")]
+def _headline(kind: str, related: Mapping[str, Any], labels: Mapping[str, str]) -> str:
+    ids = [str(related[name]) for name in related if name.endswith("_id")]
+    about = [labels.get(id, id.replace("_", " ").replace("-", " ")) for id in ids]
     said = kind.replace("_", " ").capitalize()
     return f"{said}: {', '.join(about)}." if about else f"{said}."
 

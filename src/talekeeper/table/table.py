@@ -94,7 +94,7 @@ class Table:
         self._course = Course()
         self._folded: tuple[list[Marked], GameState] = [], self._start
         self._caught_up = ""
-        self.memory = MemoryService(story, summarizer=summarizer, labels={id: place.name for id, place in scenario.places.items()})
+        self.memory = MemoryService(story, summarizer=summarizer, labels=_labels(scenario))
 
     def brain(self, role: Part) -> Brain:
         return self._brains[role] if isinstance(self._brains, Mapping) else self._brains
@@ -373,6 +373,14 @@ async def resume(
     table = Table(story, setup, scenario, brains(scenario), budgets=budgets, summarizer=summarizer)
     await table.catch_up()
     return table
+
+
+def _labels(scenario: Scenario) -> dict[str, str]:
+    """What memories are about, by name: nobody remembers ids."""
+    titles = {id: quest.title for id, quest in scenario.quests.items()} | {id: one.title for id, one in scenario.objectives.items()}
+    titles |= {act.id: act.title for act in scenario.acts}
+    names = {id: place.name for id, place in scenario.places.items()} | {id: one.name for id, one in scenario.encounters.items()}
+    return {id: f"“{title}”" for id, title in titles.items()} | names
 
 
 def _written(setup: Setup) -> dict[str, Any]:
