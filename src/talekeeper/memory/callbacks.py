@@ -279,17 +279,19 @@ def _closed(threads: Iterable[Thread], closing: Iterable[Sequence[Any]]) -> Valu
         known = together.get(same)
         together[same] = thread if known is None else known.joined(thread)
     closing = sorted(closing, key=lambda end: (-end[2], end[0], end[1]))[: _MOST["end"]]
-    settled = [end for end in closing if end[0] == "settled"]
-    by_word: dict[str, list[Sequence[Any]]] = {"": settled}
+    settled = [(key, seq, frozenset(words)) for how, key, seq, words in closing if how == "settled"]
+    by_word: dict[str, list[Sequence[Any]]] = {}
     for end in closing:
-        for word in end[1].split():
+        for word in end[1].split() if end[0] != "settled" else ():
             by_word.setdefault(word, []).append(end)
     met_rows: list[Thread] = []
     vows: list[Thread] = []
     for thread in together.values():
-        is_met = thread.kind in _MET
-        about = by_word.get(thread.word, ())
-        (met_rows if is_met else vows).append(_ended(thread, about if is_met else [*about, *settled]))
+        thread = _ended(thread, by_word.get(thread.word, ()))
+        if thread.kind in _MET:
+            met_rows.append(thread)
+        else:
+            vows.append(_settled(thread, settled) if thread.kind == "promise" else thread)
     return {"threads": [*_weightiest(met_rows, _MOST["met"]), *_weightiest(vows, _MOST["vow"])], "ends": closing}
 
 
@@ -331,23 +333,29 @@ def _once(threads: Iterable[Thread]) -> list[Thread]:
 
 def _ended(thread: Thread, closing: Iterable[Sequence[Any]]) -> Thread:
     """The thread with what closed it, if anything did."""
-    for how, key, seq, words in closing:
-        if seq > max(thread.end, thread.seq - (how == "dead")) and _closes(thread, how, key, words):
+    for how, key, seq, _ in closing:
+        if seq > max(thread.end, thread.seq - (how == "dead")) and _closes(thread, how, key):
             thread = thread._replace(end=seq)
     return thread
 
 
-def _closes(thread: Thread, how: str, key: str, words: Sequence[str]) -> bool:
-    """A word is kept by the one who gave it, in much the same words. Who dies is meant by the name, or by less of it."""
-    if how == "settled":
-        common = {*words} & {*thread.words}
-        told = key == thread.who or {*thread.who.split()} <= {*words}
-        return thread.kind == "promise" and told and len(common) >= 2 and len(common) * 3 >= len(thread.words)
+def _closes(thread: Thread, how: str, key: str) -> bool:
+    """Who dies is meant by the name, or by less of it."""
     if how == "spent":
         return thread.kind == "item" and key == thread.key
     mine = thread.key if thread.is_met else thread.who
     same = mine != "" and {*mine.split()} <= {*key.split()}
     return same and (how == "dead" or thread.kind == "threat") and thread.kind in ("person", "promise", "threat")
+
+
+def _settled(promise: Thread, settled: Iterable[tuple[str, int, frozenset[str]]]) -> Thread:
+    """A word is kept by the one who gave it, in much the same words."""
+    who, about, end = {*promise.who.split()}, {*promise.words}, promise.end
+    for key, seq, words in settled:
+        common = len(words & about) if seq > max(end, promise.seq) and (key == promise.who or who <= words) else 0
+        if common >= 2 and common * 3 >= len(promise.words):
+            end = seq
+    return promise if end == promise.end else promise._replace(end=end)
 
 
 # -- who is who ------------------------------------------------------------------------------------------------------------

@@ -186,7 +186,8 @@ class Game:
         kept = given is None or self.waiting is not None or bool(self.table.setup.humans)
         self.waiting = None
         graph = self._graph if kept else turn_graph()
-        async for mode, chunk in graph.astream(given, self._config, context=self.table, stream_mode=["custom", "updates"]):
+        heard = ["custom", "updates"] if kept else ["custom"]  # only a person's turn is told as an update
+        async for mode, chunk in graph.astream(given, self._config, context=self.table, stream_mode=heard):
             if mode == "custom":
                 yield Beat(chunk["kind"], chunk["role"], chunk["seat"], chunk["text"], tuple(chunk["hearers"]))
             elif "__interrupt__" in chunk:
