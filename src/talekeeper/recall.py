@@ -182,7 +182,8 @@ def holds(text: str, phrase: str) -> bool:
 
 @lru_cache(maxsize=1 << 10)
 def _flat(text: str) -> str:
-    return f" {' '.join(_WORD.findall(_folded(text)))} "
+    found = _PLAIN_WORD.findall(text.lower()) if text.isascii() else _WORD.findall(_folded(text))
+    return f" {' '.join(found)} "
 
 
 # -- candidates --------------------------------------------------------------------------------------------------------

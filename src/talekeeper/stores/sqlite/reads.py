@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 
 from talekeeper.errors import UnknownBranch, UnknownStory
 from talekeeper.model import MemoryKey
@@ -164,27 +164,25 @@ def _snapshot(db: sqlite3.Connection, story: int, path: Sequence[Span]) -> Snaps
 
 def search(db: sqlite3.Connection, story: int, terms: Sequence[str]) -> list[list[Postings]]:
     """For each term the indexed entries that contain it."""
-    if not 0 < story <= MAX_STORY:
-        return [[] for _ in terms]
+    found: list[list[Postings]] = [[] for _ in terms]
+    if not terms or not 0 < story <= MAX_STORY:
+        return found
     with transaction(db, "BEGIN"):
         (channels,) = db.execute(SQL["count_indexed"], (story,)).fetchone()
-        look: Callable[[sqlite3.Connection, int, str], list[Postings]]
         look = _look_in_channels if channels <= MANY_CHANNELS else _look_in_vocabulary
-        return [look(db, story, token(story, term)) for term in terms]
-
-
-def _look_in_channels(db: sqlite3.Connection, story: int, token: str) -> list[Postings]:
-    found: list[Postings] = []
-    wanted = {"story": story, "start": span(story, FIRST_BRANCH)[0], "token": token}
-    for channel, offsets in db.execute(SQL["search_channels"], wanted):
-        if offsets is not None:
-            found += postings(channel, offsets)
+        for place, channel, offsets in look(db, story, [token(story, term) for term in terms]):
+            found[place] += postings(channel, offsets)
     return found
 
 
-def _look_in_vocabulary(db: sqlite3.Connection, story: int, token: str) -> list[Postings]:
-    found: list[Postings] = []
-    wanted = {"start": span(story, FIRST_BRANCH)[0], "token": token}
-    for term, offsets in db.execute(SQL["search_vocabulary"], wanted):
-        found += postings(int(term.rpartition(".")[2]), offsets)
-    return found
+def _look_in_channels(db: sqlite3.Connection, story: int, tokens: Sequence[str]) -> Iterator[tuple[int, int, str]]:
+    """The place of a token among the given ones, a channel that has it, and where."""
+    wanted = {"story": story, "start": span(story, FIRST_BRANCH)[0], "tokens": encode(tokens)}
+    return (row for row in db.execute(SQL["search_channels"], wanted) if row[2] is not None)
+
+
+def _look_in_vocabulary(db: sqlite3.Connection, story: int, tokens: Sequence[str]) -> Iterator[tuple[int, int, str]]:
+    start = span(story, FIRST_BRANCH)[0]
+    for place, wanted in enumerate(tokens):
+        for term, offsets in db.execute(SQL["search_vocabulary"], {"start": start, "token": wanted}):
+            yield place, int(term.rpartition(".")[2]), offsets

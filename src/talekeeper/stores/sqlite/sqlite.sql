@@ -223,8 +223,8 @@ INSERT INTO words (rowid, tokens) VALUES (?, ?);
 INSERT OR IGNORE INTO indexed (story, channel) VALUES (?, ?);
 
 -- name: search_channels
-SELECT channel, (SELECT group_concat(rowid - :start) FROM words WHERE words MATCH '"' || :token || '.' || channel || '"')
-FROM indexed WHERE story = :story;
+SELECT wanted.key, channel, (SELECT group_concat(rowid - :start) FROM words WHERE words MATCH '"' || wanted.value || '.' || channel || '"')
+FROM json_each(:tokens) AS wanted CROSS JOIN indexed WHERE story = :story;
 
 -- name: count_indexed
 SELECT count(*) FROM indexed WHERE story = ?;
