@@ -300,6 +300,30 @@ async def test_numbers_are_those_of_the_turns_that_one_heard(keeper: tk.Keeper) 
     assert await story.ordinals("bard", []) == []
 
 
+async def test_numbers_are_right_however_often_they_are_asked_for(keeper: tk.Keeper) -> None:
+    story = await tell(keeper)
+    ahead = 300
+    for _ in range(12):
+        await story.append_many([tk.Draft("dm", "On and on.", heard_by=["rogue"] if part else None) for part in (0, 0, 1) * 9])
+        heard = [turn.seq for turn in await story.turns(seat="bard")]
+        asked = [*range(0, story.head + 1, 7), story.head, ahead]
+        assert await story.ordinals("bard", asked) == [sum(seq <= number for seq in heard) for number in asked]
+
+
+async def test_a_gathering_that_grows_with_its_story_is_what_it_would_be_from_the_start(open_file: OpenKeeper) -> None:
+    keeper = await open_file()
+    story = await tell(keeper)
+    for step in range(40):
+        drafts = [tk.Draft("dm", f"word{step} {part}", heard_by=["rogue"] if (step + part) % 9 == 0 else None) for part in range(25)]
+        await story.append_many([*drafts, tk.Draft("dm", f"A note on word{step}.", kind="note")] if step % 10 == 5 else drafts)
+        seat = ("dm", "rogue", "bard")[step % 3]
+        assert await story.gather(seat, Words()) == await plainly(story, seat)
+    grown = {seat: await story.gather(seat, Words()) for seat in ("dm", "rogue", "bard")}
+    await keeper.close()
+    story = await (await open_file()).story(KEY)
+    assert {seat: await story.gather(seat, Words()) for seat in grown} == grown
+
+
 async def test_a_gathering_reads_only_what_is_new(keeper: tk.Keeper) -> None:
     story = await long_story(keeper, 700)
     await story.gather("bard", Words())
