@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 
 from talekeeper.errors import UnknownBranch, UnknownStory
 from talekeeper.model import MemoryKey
@@ -92,7 +93,7 @@ def read_head(db: sqlite3.Connection, story: int, branch: int) -> Head:
 
 def fetch(db: sqlite3.Connection, request: Read) -> Found:
     """What the request names, from one state."""
-    with transaction(db, "BEGIN"):
+    with transaction(db, "BEGIN") if _is_several(request) else nullcontext():
         return Found(
             entries=_entries(db, request),
             outlines=_outlines(db, request),
@@ -100,6 +101,12 @@ def fetch(db: sqlite3.Connection, request: Read) -> Found:
             texts=_texts(db, request),
             snapshot=_snapshot(db, request.story, request.snapshot_on),
         )
+
+
+def _is_several(request: Read) -> bool:
+    """Whether it takes more than one statement, which must then see the same state."""
+    more = request.spans or request.ids or request.targeting or request.folds or request.all_folds or request.snapshot_on
+    return bool(more) or bool(request.positions and request.outlines)
 
 
 def weight(request: Read) -> int:
