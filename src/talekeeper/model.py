@@ -84,7 +84,8 @@ class Mark:
     """Something to be noted in the log about turns: a moment, an event of the game, a memory of a place. It is rewound with the story.
 
     Who may know it: those who heard all the turns it is `of`, or of these the ones in `heard_by`, and every DM. Of one topic and one
-    set of hearers the `keep` marks of the highest `rank` last, of equal ones the newest. `drops`: the ids of marks that it replaces."""
+    set of hearers the `keep` marks of the highest `rank` last, of equal ones the newest. `drops`: the ids of marks that it replaces.
+    `lasting`: marks of this rank or above all last, and are not counted among those."""
 
     topic: str
     data: Mapping[str, Any]
@@ -93,6 +94,7 @@ class Mark:
     of: tuple[Turn, ...] = ()
     heard_by: tuple[str, ...] | None = None
     drops: tuple[str, ...] = ()
+    lasting: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

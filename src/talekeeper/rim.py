@@ -112,6 +112,13 @@ def whole(value: object, what: str, *, least: int = 0) -> int:
     return value
 
 
+def number(value: object, what: str) -> float:
+    """A number that can be compared with others: neither infinite nor none at all."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        raise InvalidInput(f"{what} must be a number, not {value!r}")
+    return value
+
+
 def known_seat(value: object, seats: Mapping[str, Any]) -> str:
     """The id of a seat of this story."""
     if not isinstance(value, str):
@@ -135,9 +142,9 @@ def mark(value: object) -> Mark:
         raise WrongType(f"each mark must be a Mark, not {type(value).__name__}")
     name(value.topic, "topic")
     mark_text(value)
-    rank: object = value.rank
-    if isinstance(rank, bool) or not isinstance(rank, int | float) or not math.isfinite(rank):
-        raise InvalidInput(f"rank must be a number, not {rank!r}")
+    number(value.rank, "rank")
+    if value.lasting is not None:
+        number(value.lasting, "lasting")
     whole(value.keep, "keep", least=1)
     for turn in value.of:
         if not isinstance(turn, Turn):

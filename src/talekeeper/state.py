@@ -357,7 +357,7 @@ class State:
                 kept.remove(dropped)
         kept = self.marks.setdefault((entry.extra["topic"], entry.channel), [])
         insort(kept, Placed(entry.extra["rank"], entry.seq, entry.branch))
-        del kept[: max(0, len(kept) - entry.extra["keep"])]
+        del kept[: max(0, bisect_left(kept, (entry.extra.get("lasting", float("inf")),)) - entry.extra["keep"])]
 
     def ordinals(self, view: str, seqs: Sequence[int]) -> list[int]:
         """How many turns the view had heard when each of those was told. What was counted once stays so. May raise `Missing`."""

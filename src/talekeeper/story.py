@@ -254,12 +254,13 @@ class Story(Telling, Remembering):
 
     async def mark(
         self, topic: str, data: Mapping[str, Any], *, of: Sequence[TurnRef] = (), heard_by: Sequence[str] | None = None,
-        rank: float = 0.0, keep: int = 16, drops: Sequence[str] = (),
+        rank: float = 0.0, keep: int = 16, drops: Sequence[str] = (), lasting: float | None = None,
     ) -> Marked:  # fmt: skip
         """Notes something in the log about the turns it is `of`. Those who heard all of them may know it, or of these the ones in
-        `heard_by`. Of a topic, the `keep` of the highest `rank` last. `drops`: ids of marks that it replaces. A rewind undoes it."""
+        `heard_by`. Of a topic, the `keep` of the highest `rank` last, and beside them all of the rank `lasting` or above.
+        `drops`: ids of marks that it replaces. A rewind undoes it."""
         known = tuple(heard_by) if heard_by is not None else None
-        return (await self._mark_all([Mark(topic, data, rank, keep, (), known, tuple(drops))], [of]))[0]
+        return (await self._mark_all([Mark(topic, data, rank, keep, (), known, tuple(drops), lasting)], [of]))[0]
 
     async def mark_many(self, marks: Sequence[Mark], *, expected_version: str | None = None) -> list[Marked]:
         """Notes several things in one step: all of them stand in the log, or none does.

@@ -157,6 +157,19 @@ async def test_pinned_ones_stay(keeper: tk.Keeper) -> None:
     assert "the first kiss" not in [each.summary for each in await adventure_moments(story, "bard")]
 
 
+async def test_all_that_are_pinned_stay_and_take_no_place_from_the_others(open_file: OpenKeeper) -> None:
+    keeper = await open_file()
+    story = await tell(keeper, 40)
+    for turn in range(1, 21):
+        await add_adventure_moment(story, AdventureMoment(0, "achievement", f"pinned {turn}", 0.1, pinned=True), of=turn)
+    for turn in range(21, 41):
+        await add_adventure_moment(story, moment(0, 0.9, f"m{turn}"), of=turn)
+    await keeper.close()
+    again = await (await open_file()).story(KEY)
+    expected = [*(f"pinned {turn}" for turn in range(1, 21)), *(f"m{turn}" for turn in range(26, 41))]
+    assert [each.summary for each in await adventure_moments(again, "bard")] == expected
+
+
 async def test_they_are_rewound_with_the_story(keeper: tk.Keeper) -> None:
     story = await tell(keeper, 3)
     await add_adventure_moment(story, moment(0, summary="kept"), of=1)

@@ -465,6 +465,7 @@ def _problem_of_mark(entry: Entry) -> str | None:
     if not entry.text:
         return None
     kinds = {"topic": str, "rank": int | float, "keep": int, "target": list, "sources": list}
+    kinds |= {"lasting": int | float} if "lasting" in extra else {}
     wrong = [name for name, kind in kinds.items() if not isinstance(extra.get(name), kind)]
     if wrong:
         return f"a mark needs {wrong[0]!r} of another kind than {extra.get(wrong[0])!r:.40}"

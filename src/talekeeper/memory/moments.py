@@ -7,7 +7,7 @@ shown in order of time. The number of a moment's turn is the listener's own coun
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
 from talekeeper import rim
@@ -22,7 +22,7 @@ MomentType = Literal[
 ]  # fmt: skip
 MOMENT_TYPES: tuple[str, ...] = get_args(MomentType)
 MAX_ADVENTURE_MOMENTS = 15
-"""How many moments are kept: the most significant ones; of two that are equal, the newer; pinned ones in any case."""
+"""How many moments are kept: the most significant ones; of two that are equal, the newer. Pinned ones stay beside them, all of them."""
 SHOWN_MOMENTS = 5
 MOMENTS_HEADING = "[STORY SO FAR]"
 TOPIC = "moment"
@@ -120,15 +120,27 @@ def build_moment_from_keeper(keeper_response: KeeperResponse, turn: int) -> Adve
 
 
 def keep_moments(moments: Iterable[AdventureMoment], limit: int = MAX_ADVENTURE_MOMENTS) -> list[AdventureMoment]:
-    """The most significant ones in order of time; of two equals the newer; pinned ones always."""
-    ranked = sorted(moments, key=lambda moment: (moment.pinned, moment.significance, moment.turn), reverse=True)
-    kept = [moment for place, moment in enumerate(ranked) if place < limit or moment.pinned]
-    return sorted(kept, key=lambda moment: moment.turn)
+    """The most significant ones in order of time; of two equals the newer. All that are pinned are there beside them."""
+    ranked = _ranked(moments)
+    pinned = sum(moment.pinned for moment in ranked)
+    return sorted(ranked[: pinned + limit], key=lambda moment: moment.turn)
+
+
+def _ranked(moments: Iterable[AdventureMoment]) -> list[AdventureMoment]:
+    """The pinned ones first, then the most significant; of two equals the newer."""
+    return sorted(moments, key=lambda moment: (moment.pinned, moment.significance, moment.turn), reverse=True)
 
 
 def format_moments_for_context(moments: Iterable[AdventureMoment], max_count: int = SHOWN_MOMENTS) -> str:
-    """The most significant moments in order of time, under their heading; nothing where there are none."""
-    lines = [moment.line for moment in keep_moments(moments, rim.whole(max_count, "max_count"))]
+    """The most significant moments in order of time, under their heading; nothing where there are none. Pinned ones come first, and
+    are shown even where there are more of them."""
+    ranked = _ranked(moments)
+    shown = ranked[: max(rim.whole(max_count, "max_count"), sum(moment.pinned for moment in ranked))]
+    return _told(shown)
+
+
+def _told(moments: Iterable[AdventureMoment]) -> str:
+    lines = [moment.line for moment in sorted(moments, key=lambda moment: moment.turn)]
     return "\n".join([MOMENTS_HEADING, *lines]) if lines else ""
 
 
@@ -138,13 +150,13 @@ def format_moments_for_context(moments: Iterable[AdventureMoment], max_count: in
 def moment_mark(moment: AdventureMoment) -> Mark:
     """The moment as a mark, to be appended with the turn in which it happened: `story.append(…, marks=[moment_mark(moment)])`."""
     data = {"type": moment.type, "summary": moment.summary, "significance": moment.significance}
-    return Mark(TOPIC, data, rank=moment.significance + _PINNED * moment.pinned, keep=MAX_ADVENTURE_MOMENTS)
+    return Mark(TOPIC, data, rank=moment.significance + _PINNED * moment.pinned, keep=MAX_ADVENTURE_MOMENTS, lasting=_PINNED)
 
 
 async def add_adventure_moment(story: Story, moment: AdventureMoment, *, of: TurnRef) -> AdventureMoment:
     """Notes a moment of the turn `of`. Those who heard the turn may know it; a rewind undoes it."""
     mark = moment_mark(moment)
-    return _moment(await story.mark(mark.topic, mark.data, of=[of], rank=mark.rank, keep=mark.keep))
+    return _moment(await story.mark(mark.topic, mark.data, of=[of], rank=mark.rank, keep=mark.keep, lasting=mark.lasting))
 
 
 async def pin_moment(story: Story, moment: AdventureMoment, pinned: bool = True) -> AdventureMoment:
@@ -153,13 +165,14 @@ async def pin_moment(story: Story, moment: AdventureMoment, pinned: bool = True)
     if moment.id not in marks:
         raise InvalidInput(f"the story has no such moment now: {moment.line}")
     old = marks[moment.id]
-    rank = old.data["significance"] + _PINNED * pinned
-    keep = MAX_ADVENTURE_MOMENTS
-    return _moment(await story.mark(TOPIC, old.data, of=old.sources, heard_by=old.audience, rank=rank, keep=keep, drops=[old.id]))
+    mark = moment_mark(replace(_moment(old), pinned=pinned))
+    return _moment(await story.mark(
+        TOPIC, old.data, of=old.sources, heard_by=old.audience, rank=mark.rank, keep=mark.keep, lasting=mark.lasting, drops=[old.id]
+    ))  # fmt: skip
 
 
 async def adventure_moments(story: Remembering, seat: str | None, *, limit: int = MAX_ADVENTURE_MOMENTS) -> list[AdventureMoment]:
-    """The moments that the seat may know (None: all), the most significant ones, in order of time."""
+    """The moments that the seat may know (None: all), the `limit` most significant and all that are pinned, in order of time."""
     return keep_moments([_moment(mark) for mark in await story.marks(seat, TOPIC)], limit)
 
 
