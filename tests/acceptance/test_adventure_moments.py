@@ -195,3 +195,17 @@ async def test_the_epilogue_has_all_of_them_and_falls_back_to_memory(keeper: tk.
         await add_adventure_moment(story, moment(0, summary=f"deed {turn}"), of=turn)
     lines = (await epilogue_material(story, "dm")).splitlines()
     assert [line.rsplit(": ")[1] for line in lines[1:]] == [f"deed {turn}" for turn in range(1, 10)]
+
+
+@pytest.mark.parametrize("budget", [0, 1, 10, 40, 100, 300])
+async def test_the_epilogue_fits_its_budget_with_the_pinned_and_the_most_significant(keeper: tk.Keeper, budget: int) -> None:
+    story = await tell(keeper, 15)
+    for turn in range(1, 16):
+        found = AdventureMoment(0, "discovery", f"deed {turn} " + "of many words " * (1 + turn % 4), turn / 20, pinned=turn == 4)
+        await add_adventure_moment(story, found, of=turn)
+    text = await epilogue_material(story, "rogue", budget=budget)
+    assert story.counter.count(text) <= budget
+    if budget >= 40:
+        assert "deed 4 " in text
+        assert ("deed 15 " in text) or budget == 40
+        assert text.startswith("[STORY SO FAR]")

@@ -430,7 +430,7 @@ async def test_a_models_text_replaces_the_extractive_one_when_it_arrives(keeper:
     assert "this place" in model.asked[0][0]["content"]
 
 
-@pytest.mark.parametrize("mood", ["failing", "empty", "garbage", "too long", "refusing", "reciting", "slow"])
+@pytest.mark.parametrize("mood", ["failing", "empty", "garbage", "too long", "refusing", "reciting", "slow", "cancelled"])
 async def test_a_model_that_fails_costs_no_memory(keeper: tk.Keeper, mood: str) -> None:
     story = await at_the_tavern(keeper, "rogue")
     model = MoodyModel(mood)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 import talekeeper as tk
 from talekeeper.ports import Spending
 from talekeeper.summarize.janitor import Piece
-from talekeeper.testing.models import ScriptedModel
+from talekeeper.testing.models import MoodyModel, ScriptedModel
 
 TURNS = [
     "Mira slides Rook a brass key across the counter of the Drowned Rat.",
@@ -104,3 +106,25 @@ async def test_a_plain_function_is_a_failure_that_says_what_to_do() -> None:
 
     with pytest.raises(tk.SummaryFailed, match="async def"):
         await tk.Janitor(plain).summarize(DEALS, (), 200, lambda _: None)  # type: ignore[arg-type]
+
+
+async def test_a_model_that_cancels_itself_has_failed() -> None:
+    spent: list[Spending] = []
+    with pytest.raises(tk.SummaryFailed, match="the model failed: CancelledError"):
+        await tk.Janitor(MoodyModel("cancelled")).summarize(PIECES, [], 200, spent.append)
+    assert [one.failures for one in spent] == [1]
+
+
+async def test_who_is_cancelled_while_waiting_for_a_model_is_cancelled() -> None:
+    asked = asyncio.Event()
+
+    async def never(messages: object) -> str:
+        asked.set()
+        await asyncio.sleep(3600)
+        return ""
+
+    waiting = asyncio.ensure_future(tk.Janitor(never).summarize(PIECES, [], 200, lambda spending: None))
+    await asked.wait()
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting

@@ -203,8 +203,11 @@ async def build_context(
 
 
 async def epilogue_material(story: Story, seat: str, *, budget: int = 1000) -> str:
-    """What an ending is made of: every moment the seat knows of, in order of time; where there is none, what it remembers."""
-    moments = await adventure_moments(story, seat)
-    if moments:
-        return format_moments_for_context(moments, MAX_ADVENTURE_MOMENTS)
-    return (await story.context(seat, budget=budget)).text
+    """What an ending is made of: the moments that the seat knows of, in order of time; where there is none, what it remembers. Where
+    not all of them fit the budget, the pinned ones come first, and then the most significant."""
+    rim.whole(budget, "budget")
+    fitting: list[AdventureMoment] = []
+    for moment in _ranked(await adventure_moments(story, seat)):
+        if story.counter.count(_told([*fitting, moment])) <= budget:
+            fitting.append(moment)
+    return _told(fitting) or (await story.context(seat, budget=budget)).text

@@ -93,7 +93,7 @@ class Janitor:
             raise SummaryFailed(f"the model did not answer within {self.timeout:g} s")
         try:
             answer = task.result()
-        except Exception as exc:
+        except (Exception, asyncio.CancelledError) as exc:  # the model's own cancellation: ours would have been raised by the waiting
             spend(Spending(calls=1, tokens_in=asked, failures=1))
             raise SummaryFailed(f"the model failed: {type(exc).__name__}: {exc}") from exc
         if not isinstance(answer, str):

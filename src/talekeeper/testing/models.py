@@ -32,8 +32,8 @@ _PIECE = re.compile(r"^\[(\d+)\] (.*)$", re.M)
 
 
 class MoodyModel:
-    """A summarizer whose `mood` can be changed: good, uncited, slow, failing, empty, garbage, too long, refusing,
-    reciting, not text.
+    """A summarizer whose `mood` can be changed: good, uncited, slow, failing, cancelled, empty, garbage, too long,
+    refusing, reciting, not text.
 
     In a good mood it keeps the beginning of each piece, and cites it."""
 
@@ -48,6 +48,8 @@ class MoodyModel:
             await asyncio.sleep(3600)
         if self.mood == "failing":
             raise ConnectionError("the model is not reachable")
+        if self.mood == "cancelled":
+            raise asyncio.CancelledError  # as a client does whose cancel scope leaks
         if self.mood == "not text":
             return None  # type: ignore[return-value]
         answers = {
