@@ -274,7 +274,8 @@ class Telling:
             dropped.append([entry.extra["topic"], entry.channel, entry.extra["rank"], entry.seq, entry.branch] if entry.extra else [])
         extra = {
             "topic": mark.topic, "rank": float(mark.rank), "keep": mark.keep, "target": [source.id for source in sources],
-            "sources": [list(source[:3]) for source in sources], "drops": dropped, **({"lasting": float(mark.lasting)} if mark.lasting is not None else {}),
+            "sources": [list(source[:3]) for source in sources], "drops": dropped,
+            **({"lasting": float(mark.lasting)} if mark.lasting is not None else {}),
         }  # fmt: skip
         return self._event("mark", "", rim.mark_text(mark), None, self._channel(audience, channels), offset, extra)
 
