@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
 
 import pytest
 from tests.conftest import OpenKeeper
 
 import talekeeper as tk
+from talekeeper.memory.entries import MERGE_AT, MemorySource, PrunePolicy
 from talekeeper.memory.naming import named_in, names_of
-from talekeeper.memory.scopes import MERGE_AT, MemoryService, MemorySource, PrunePolicy
+from talekeeper.memory.scopes import MemoryService
 from talekeeper.testing.models import MoodyModel, ScriptedModel
 
 KEY = tk.MemoryKey("acme", "ana", "scopes")
@@ -478,3 +481,137 @@ async def test_each_scope_has_its_own_question(keeper: tk.Keeper) -> None:
     assert any("this place" in system for system in asked)
     assert any("Elena Swift" in system for system in asked)
     assert any("quest completed" in system for system in asked)
+
+
+# -- what comes between ---------------------------------------------------------------------------------------------------
+
+
+class WaitingModel:
+    """Tells of everything it is shown in one sentence, and cites the first piece alone; waits to be let go first."""
+
+    def __init__(self) -> None:
+        self.go = asyncio.Event()
+
+    async def __call__(self, messages: Sequence[tk.Message]) -> str:
+        await self.go.wait()
+        if "ruby" in messages[-1]["content"]:
+            return "Mira hid the ruby in the well while Rook waited at the tavern with Lark, Elena Swift and Borin. [1]"
+        return "Rook pays the ferryman in crowns for the map of yet another isle. [1]"
+
+
+async def test_a_late_answer_does_not_bring_back_what_was_edited(keeper: tk.Keeper) -> None:
+    story, model = await at_the_tavern(keeper), WaitingModel()
+    service = MemoryService(story, summarizer=model)
+    await story.append("dm", "Rook waits at the tavern with Lark, Elena Swift and Borin for an hour.", location="tavern")
+    turn = await story.append("dm", "Mira hid the ruby in the well behind the house, and said so to Borin.", location="tavern")
+    await service.on_location_exit("tavern")
+    await story.edit(turn, "Mira hid nothing at all, and said so to Borin.")
+    model.go.set()
+    await service.settle()
+    assert "ruby" not in " ".join(await summaries(service, None, "location", "tavern") + await summaries(service, None, "npc", "borin"))
+
+
+async def test_a_late_answer_does_not_bring_back_what_was_pruned_or_merged(keeper: tk.Keeper) -> None:
+    story, model = await at_the_tavern(keeper, "rogue"), WaitingModel()
+    service = MemoryService(story, summarizer=model)
+    for number in range(MERGE_AT + 2):
+        await visit(story, service, f"Rook pays {number + 2} crowns to the ferryman for the map of isle {number}.")
+    before = [(entry.visits, entry.since_message_index) for entry in await service.entries(None, "location", "tavern")]
+    assert sum(visits for visits, _ in before) == MERGE_AT + 2
+    await service.prune(PrunePolicy(max_entries=2))
+    model.go.set()
+    await service.settle()
+    after = [(entry.visits, entry.since_message_index) for entry in await service.entries(None, "location", "tavern")]
+    assert after == before[-2:]
+
+
+async def test_what_is_forgotten_leaves_merged_memories_too(keeper: tk.Keeper) -> None:
+    story, model = await at_the_tavern(keeper, "rogue"), WaitingModel()
+    model.go.set()
+    service = MemoryService(story, summarizer=model)
+    secrets = []
+    for number in range(MERGE_AT + 1):
+        await story.append("dm", f"Rook waits at the tavern for hour {number} with Lark, Elena Swift and Borin.", location="tavern")
+        secrets.append(await story.append("dm", f"Mira hid the ruby in the well, under stone {number}.", location="tavern"))
+        await service.on_location_exit("tavern")
+        await service.settle()
+    assert "ruby" in await service.location_memory("rogue", "tavern")
+    for secret in secrets:
+        await story.forget(secret)
+    assert "ruby" not in await service.location_memory("rogue", "tavern")
+    assert "ruby" not in " ".join(await summaries(service, None, "location", "tavern"))
+
+
+@pytest.mark.parametrize("whispered", [0, 1, 3])
+async def test_a_whisper_changes_nothing_in_what_others_remember_of_someone(keeper: tk.Keeper, whispered: int) -> None:
+    story = await at_the_tavern(keeper)
+    service = MemoryService(story)
+    await story.append("dm", "Borin bars the door with the iron bar.", location="tavern")
+    for _ in range(whispered):
+        await story.append("dm", "The ruby is under the bed.", location="tavern", heard_by=["rogue", "borin"], kind="whisper")
+    await story.append("rogue", "Then we wait until the tide has turned and the captain is asleep.", location="tavern")
+    await service.on_location_exit("tavern")
+    shown = await service.npc_memory("bard", ["borin"])
+    assert "Then we wait" in shown
+    [entry] = await service.entries("bard", "npc", "borin")
+    heard = len(await story.turns(seat="bard"))
+    assert (entry.created_at, entry.since_message_index) == (f"turn {heard}", heard)
+
+
+async def test_a_world_memory_keeps_its_headline_when_a_turn_is_edited(keeper: tk.Keeper) -> None:
+    story = await at_the_tavern(keeper)
+    service = MemoryService(story)
+    trimmed = await story.append("dm", "The lamp is trimmed by Tobin.")
+    lit = await story.append("dm", "Rook lights the great lamp.")
+    await service.on_world_event("quest_completed", related={"quest_id": "lantern"}, of=lit)
+    await story.edit(trimmed, "The lamp is trimmed by Tobias.")
+    [said] = await summaries(service, "rogue", "world")
+    assert said.startswith("Quest completed: lantern.")
+    assert "Tobias" in said
+
+
+async def test_an_event_is_known_after_its_memory_was_merged(keeper: tk.Keeper) -> None:
+    story = await at_the_tavern(keeper)
+    service = MemoryService(story)
+    turns = [await story.append("dm", f"Seal {number} of sixty is broken.") for number in range(60)]
+    for _ in range(2):
+        for number, turn in enumerate(turns):
+            await service.on_world_event("objective_completed", related={"objective_id": f"seal-{number}"}, of=turn)
+        assert sum(entry.visits for entry in await service.entries(None, "world")) == 60
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda s: s.on_world_event("quest_completed", related={"sentences": "x"}),
+        lambda s: s.on_world_event("quest_completed", related={"npc_ids": 5}),
+        lambda s: s.on_world_event("quest_completed", related={"quest_id": 5}),
+        lambda s: s.on_world_event("quest_completed", related={"weather": [1]}),
+        lambda s: s.on_world_event("quest_completed", related={1: "x"}),
+        lambda s: s.on_world_event("quest_completed", related="x"),
+        lambda s: s.on_world_event("quest_completed", "abc"),
+        lambda s: s.on_world_event("quest_completed", 5),
+        lambda s: s.on_location_exit("tavern", present="borin"),
+        lambda s: s.entries("bard", "nope"),
+        lambda s: s.prune("x"),
+        lambda s: s.summarize_location_session("tavern", None),
+    ],
+)
+async def test_what_makes_no_sense_is_refused_and_leaves_nothing(
+    keeper: tk.Keeper, wrong: Callable[[MemoryService], Awaitable[object]]
+) -> None:
+    story = await at_the_tavern(keeper)
+    await story.append("dm", "The bell rings.", location="tavern")
+    service, head = MemoryService(story), story.head
+    with pytest.raises(tk.TalekeeperError):
+        await wrong(service)
+    assert story.head == head
+
+
+@pytest.mark.parametrize("wrong", [{"summarizer": 5}, {"labels": 5}, {"policy": 5}, {"shown": 0}])
+async def test_a_service_says_what_it_is_made_of(keeper: tk.Keeper, wrong: dict[str, Any]) -> None:
+    story = await at_the_tavern(keeper)
+    with pytest.raises(tk.TalekeeperError):
+        MemoryService(story, **wrong)
+    with pytest.raises(tk.TalekeeperError, match="Story"):
+        MemoryService(None)  # type: ignore[arg-type]

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         context_manager,
     )
     from talekeeper.memory.callbacks import Callback, find_callbacks
+    from talekeeper.memory.entries import MemoryEntry, MemorySource, PrunePolicy
     from talekeeper.memory.facts import CharacterFacts, Fact, character_facts, format_character_facts
     from talekeeper.memory.moments import (
         MAX_ADVENTURE_MOMENTS,
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
         resolve_action_with_moments,
     )
     from talekeeper.memory.parts import CONTRIBUTORS, Contributor, remember
-    from talekeeper.memory.scopes import MemoryEntry, MemoryService, MemorySource, PrunePolicy
+    from talekeeper.memory.scopes import MemoryService
     from talekeeper.memory.sessions import Session, SessionSummary, list_sessions, recap, session_summary
 
 _HOMES = {
@@ -47,7 +48,8 @@ _HOMES = {
     "moments": "AdventureMoment KeeperResponse MAX_ADVENTURE_MOMENTS add_adventure_moment adventure_moments build_context "
     "build_moment_from_keeper epilogue_material format_moments_for_context moment_mark pin_moment resolve_action_with_moments",
     "parts": "CONTRIBUTORS Contributor remember",
-    "scopes": "MemoryEntry MemoryService MemorySource PrunePolicy",
+    "entries": "MemoryEntry MemorySource PrunePolicy",
+    "scopes": "MemoryService",
     "sessions": "Session SessionSummary list_sessions recap session_summary",
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names.split()}
