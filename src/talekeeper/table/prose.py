@@ -30,8 +30,6 @@ _TELLING = 4
 _TRIES = 5
 _APART = 16
 """How many rounds lie between two times of a line that has its time, at the least."""
-_KEPT_IN_MIND = 3
-"""For so many rounds a context surely shows what was said."""
 
 
 @functools.cache
@@ -140,14 +138,14 @@ class Prose:
         return phrases()[name]
 
     def in_turn(self, pool: Sequence[str], what: str, **slots: str) -> str:
-        """The line whose time it is; nothing where it was said in that time already. None of them comes twice within sixteen rounds."""
+        """The line whose time it is: each has one round, and none of them comes twice within sixteen. Nothing in between."""
         lines = [*pool, *[""] * (len(pool) == 1)]
         if not lines:
             return ""
         span = -(-_APART // (len(lines) - 1))
-        start = dice.number(len(lines), self.seed, 0, self.seat, what)
-        line = lines[(start + self.round // span) % len(lines)]
-        return self.pick([line], what, **slots) if line and self.round % span < _KEPT_IN_MIND else ""
+        time, now = divmod(self.round, span)
+        line = lines[(dice.number(len(lines), self.seed, 0, self.seat, what) + time) % len(lines)]
+        return self.pick([line], what, **slots) if line and now == dice.number(span, self.seed, time, self.seat, what) else ""
 
     def must(self, pool: Sequence[str] | str, what: str = "", **slots: str) -> str:
         """A line in any case, a fresh one if there is one."""
