@@ -346,7 +346,8 @@ class _Examination:
         if not wanted or any(hit.turn.id == turn.id for hit in await story.recall(seat, phrase, limit=SAMPLES)):
             return True
         at = path_to(self._record.branches, branch.id, self._heads[branch.id]).position(turn.seq)
-        return all(at in [posting[:2] for posting in found] for found in await self._store.search(self._record.id, wanted))
+        found = await self._store.search(self._record.id, wanted)
+        return at is not None and all(any(at.branch == each.branch and at.seq in each.seqs for each in places) for places in found)
 
 
 async def _needed_for_pins(story: Story, seat: str) -> int:
