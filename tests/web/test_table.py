@@ -292,6 +292,21 @@ async def test_every_panel_shows_the_point_that_is_looked_at(new_page: NewPage, 
     await expect(page.locator("article.whisper", has_text="Later.")).to_be_visible()
 
 
+async def test_the_past_shows_who_played_then_and_where(new_page: NewPage, new_story: NewStory, api: Api) -> None:
+    story = await new_story()
+    page = await sit(new_page, story)
+    await expect(page.locator(".place").first).to_contain_text("The Crooked Eel")
+    plays = page.locator(".seats li", has=page.locator("[data-seat=osric]")).locator(".plays")
+    await expect(plays).to_have_text("AI")
+    await plays.click()
+    await expect(plays).to_have_text("you")
+    await scrub(page, 30)
+    await expect(plays).to_have_text("AI")
+    await expect(plays).to_be_disabled()
+    await page.locator("#now").click()
+    await expect(plays).to_have_text("you")
+
+
 async def test_undo_and_continue_from_here(new_page: NewPage, new_story: NewStory) -> None:
     page = await sit(new_page, await new_story())
     told = await page.locator(TOLD).count()
