@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from tests.acceptance.tale import Teller
 from tests.acceptance.test_the_ninth_bell import SEATS as NINTH_BELL
@@ -195,6 +197,29 @@ async def test_the_game_may_add_and_resolve(keeper: tk.Keeper) -> None:
     assert (await found(story, resolved=True))["the humming wall"].status == "resolved"
     with pytest.raises(ValueError, match="kind"):
         await callbacks.add(story, "x", "mood", of=1)  # type: ignore[arg-type]
+
+
+async def test_what_was_resolved_is_open_again_when_the_game_adds_it(keeper: tk.Keeper) -> None:
+    story = await begin(keeper)
+    await story.append("dm", "Captain Sorrel threatens to hang Lark if she sees her on the pier again.")
+    irons = await story.append("dm", "Captain Sorrel is led away in irons.")
+    await callbacks.resolve(story, "Captain Sorrel", of=irons)
+    escape = await story.append("dm", "Captain Sorrel is not in her cell, and the window is open.")
+    assert (await found(story, resolved=True))["Captain Sorrel"].status == "resolved"
+    await callbacks.add(story, "Captain Sorrel", "person", of=escape, text="Captain Sorrel is free again.")
+    assert (await found(story))["Captain Sorrel"].status == "active"
+    assert not [end for end in await find_callbacks(story, "bard", limit=9) if end.kind == "threat"], "that threat is over"
+    await callbacks.resolve(story, "Captain Sorrel", of=escape)
+    assert "Captain Sorrel" not in await found(story)
+
+
+@pytest.mark.parametrize("bad", [{"text": 5}, {"text": None}, {"weight": "heavy"}, {"weight": float("nan")}])
+async def test_what_the_game_adds_is_checked(keeper: tk.Keeper, bad: dict[str, Any]) -> None:
+    story = await begin(keeper)
+    await story.append("dm", "Something hums behind the wall.")
+    with pytest.raises(tk.TalekeeperError):
+        await callbacks.add(story, "the wall", "place", of=1, **bad)
+    assert await story.marks(None, "callback") == []
 
 
 async def test_whose_story_is_over_threatens_nobody(keeper: tk.Keeper) -> None:

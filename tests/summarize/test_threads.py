@@ -66,10 +66,32 @@ def test_a_place_is_told_by_where_it_happens() -> None:
         ("我发誓要把王冠还给国王。", "艾琳", "promise"),
         ("You will regret this, thief, by the end of the week!", "Voss", "threat"),
         ("Madam Sable threatens Jory's fingers and his sister.", "DM", "threat"),
+        ("I'll be back for you, I promise.", "Rogue", "promise"),
+        ("On my honour, I will be back by dawn.", "Rogue", "promise"),
+        ("I will carry it to the Duke before the feast. You have my word.", "Rogue", "promise"),
+        ("By my mother's grave, I will find your brother.", "Rogue", "promise"),
+        ("Bei meiner Ehre, ich werde den Ring zurückbringen.", "Elena", "promise"),
+        ("Je rapporterai la bague avant l'aube. Tu as ma parole.", "Elena", "promise"),
+        ("Traeré la llave antes del alba. Tienes mi palabra.", "Elena", "promise"),
+        ("Я верну кольцо до рассвета. Даю слово.", "Элена", "promise"),
+        ("我以名誉担保，一定把戒指还给你。", "艾琳", "promise"),
+        ("名誉にかけて、指輪を返す。", "エレナ", "promise"),
+        ("If you touch her again I will cut your hand off.", "Voss", "threat"),
+        ("One more step and I'll gut you.", "Voss", "threat"),
+        ("You will answer for this with your life, Aldous.", "Voss", "threat"),
+        ("You'll pay for this, Aldous.", "Voss", "threat"),
+        ("I will find you, Aldous!", "Voss", "threat"),
+        ("Ich bringe dich um, Aldous!", "Voss", "threat"),
+        ("Wenn du sie noch einmal anfasst, hacke ich dir die Hand ab.", "Voss", "threat"),
+        ("Si tu la touches encore, je te coupe la main.", "Voss", "threat"),
+        ("Si vuelves a mirar a mi hermana, te corto la mano.", "Voss", "threat"),
+        ("Если тронешь её ещё раз, я отрублю тебе руку.", "Восс", "threat"),
+        ("我要杀了你。", "沃斯", "threat"),
+        ("殺してやる。", "ヴォス", "threat"),
     ],
 )
 def test_promises_and_threats(text: str, voice: str, kind: str) -> None:
-    assert kind in [row[0] for row in vows(text, voice)]
+    assert [row[0] for row in vows(text, voice)] == [kind]
 
 
 @pytest.mark.parametrize(
@@ -82,9 +104,17 @@ def test_promises_and_threats(text: str, voice: str, kind: str) -> None:
         ("I do not promise you the ring of the king.", "Rogue"),
         ("Borin has heard from Dorrit that Jory has a gambling debt.", "DM"),
         ("Elena keeps her promise, and Pip has a berth.", "DM"),
+        ("I will be back by supper.", "Rogue"),
+        ("I will find you a better room.", "Mira"),
+        ("I'll cut your bread, and you pour the ale.", "Mira"),
+        ("I will not kill you.", "Rogue"),
+        ("He says that he will kill the lamps for you.", "Mira"),
+        ("The baker will pay for the flour.", "Mira"),
+        ("Ich bringe dich um acht Uhr nach Hause.", "Mira"),
+        ("Je te coupe une tranche de pain.", "Mira"),
     ],
 )
-def test_what_is_no_promise(text: str, voice: str) -> None:
+def test_what_is_neither_a_promise_nor_a_threat(text: str, voice: str) -> None:
     assert vows(text, voice) == []
 
 

@@ -17,7 +17,7 @@ from talekeeper import rim
 from talekeeper.errors import InvalidInput
 from talekeeper.memory.moments import TOPIC as MOMENTS
 from talekeeper.memory.naming import Cast, cast_of, key_of, met_seats
-from talekeeper.model import Seat, Turn
+from talekeeper.model import Marked, Seat, Turn
 from talekeeper.recipe import Note
 from talekeeper.remembering import Remembering, TurnRef
 from talekeeper.story import Story
@@ -66,15 +66,20 @@ class Callback:
 
 
 async def add(story: Story, name: str, kind: CallbackKind, *, of: TurnRef, text: str = "", weight: float = 10.0) -> None:
-    """Notes a loose end of the turn `of`, for those who heard it: what the game knows need not be found."""
+    """Notes a loose end of the turn `of`, for those who heard it: what the game knows need not be found. One that was over is open
+    again."""
     if kind not in KINDS:
         raise InvalidInput(f"a callback's kind must be one of {', '.join(KINDS)}, not {kind!r}")
-    data = {"name": rim.name(name, "name"), "kind": kind, "text": text or name, "weight": weight}
+    told = rim.text(text, "text") if text != "" else name
+    data = {"name": rim.name(name, "name"), "kind": kind, "text": told, "weight": rim.number(weight, "weight")}
     await story.mark(TOPIC, data, of=[of], rank=weight, keep=_KEEP)
 
 
 async def resolve(story: Story, name: str, *, of: TurnRef) -> None:
-    """Notes that a loose end was tied up in the turn `of`; those who heard it know. `name`: as `find_callbacks` gives it."""
+    """Notes that a loose end was tied up in the turn `of`; those who heard it know. `name`: as `find_callbacks` gives it.
+
+    It stays over though it is mentioned: the dead are spoken of. `add` opens it again; and a promise or a threat that is made later is a
+    loose end of its own."""
     await story.mark(RESOLVED, {"name": rim.name(name, "name")}, of=[of], keep=_KEEP)
 
 
@@ -84,8 +89,8 @@ async def find_callbacks(story: Remembering, seat: str, *, limit: int = 5, resol
     value = await story.gather(seat, READER, beside=[await _noted(story, seat)])
     seats = await met_seats(story, seat)
     rows = _united(value["threads"], {one.id: one for one in seats}, cast_of(seats))
-    over = [(mark.seq, key_of(mark.data["name"])) for mark in await story.marks(seat, RESOLVED)]
-    rows = [row._replace(end=row.last) if any(seq >= row.seq and key in row.by_names for seq, key in over) else row for row in rows]
+    over, again = [_last_said(await story.marks(seat, topic)) for topic in (RESOLVED, TOPIC)]
+    rows = [_as_said(row, over, again) for row in rows]
     rows = [row for row in rows if resolved or not row.is_over]
     if len(rows) > limit:  # those alone that may be among the best, however long ago they came up
         worths = [row.worth for row in rows]
@@ -95,6 +100,23 @@ async def find_callbacks(story: Remembering, seat: str, *, limit: int = 5, resol
     told = zip(rows, numbers[: len(rows)], numbers[len(rows) :], strict=True)
     best = sorted(told, key=lambda row: (-_score(row[0], now - row[2]), row[0].seq, row[0].name))[:limit]
     return [_callback(row, first, last, now) for row, first, last in best]
+
+
+def _last_said(marks: Iterable[Marked]) -> Mapping[str, int]:
+    """By each name, where the game spoke of it last."""
+    last: dict[str, int] = {}
+    for mark in marks:
+        key = key_of(mark.data["name"])
+        last[key] = max(last.get(key, 0), mark.seq)
+    return last
+
+
+def _as_said(row: Thread, over: Mapping[str, int], again: Mapping[str, int]) -> Thread:
+    """A thread as the game says that it stands: over, or open again, whichever was said last."""
+    ended = max(over.get(name, 0) for name in row.by_names)
+    if row.is_met and again.get(key_of(row.name), 0) > max(ended, row.end):
+        return row._replace(end=0)
+    return row._replace(end=row.last) if ended >= row.seq else row
 
 
 def callback_notes(callbacks: Iterable[Callback]) -> list[Note]:
@@ -242,7 +264,7 @@ def _added(one: Mapping[str, int], other: Mapping[str, int]) -> Mapping[str, int
 class ThreadsRead:
     """Reads loose ends off turns. A `Gathering`."""
 
-    name = "threads.2"
+    name = "threads.3"
 
     def read(self, turns: Sequence[Turn]) -> Value:
         """What some turns open and close."""

@@ -31,6 +31,7 @@ from talekeeper.summarize.words import (
     is_cjk,
     listed,
     normalise,
+    places_of,
     words_of,
 )
 
@@ -41,6 +42,9 @@ _FATES = {"dead": "dies", "beaten": "yields"}
 """What someone may come to be, and the verbs that say so by themselves."""
 _FEWEST = 2
 """Telling words that a promise needs: "I promise." promises nothing."""
+_WHOLE = 7
+"""Words with which it promises something even so: "I'll be back for you, I promise."."""
+_NEAR = 5
 
 
 class Met(NamedTuple):
@@ -132,13 +136,44 @@ def vow(draft: Draft, turn: Turn) -> Vow | None:
     if draft.rank != PLAIN or is_question(draft) or settles(draft):
         return None
     telling = tuple(dict.fromkeys(telling_words(draft)))
-    if holds(draft.body, draft.reading.words, "menace", draft.lang):
+    bare = len(telling) < _FEWEST and len(draft.reading.words) < _WHOLE and not is_cjk(draft.lang)
+    promises = bool(draft.marks & _PROMISE) or bool(places_of(draft.reading.words, "oath", draft.lang))
+    if _menaces(draft, turn) or (not promises and _bodes(draft)):
         who = speaker_of(draft, turn) or doer(draft, turn)
         return Vow("threat", who, clip(draft.text, LONGEST), telling) if who else None
-    if draft.marks & _PROMISE and (len(telling) >= _FEWEST or is_cjk(draft.lang)):
-        who = _promiser(draft, turn)
-        return Vow("promise", who, clip(draft.text, LONGEST), telling) if who else None
-    return None
+    who = _promiser(draft, turn) if promises and not bare else ""
+    return Vow("promise", who, clip(draft.text, LONGEST), telling) if who else None
+
+
+def _menaces(draft: Draft, turn: Turn) -> bool:
+    """Whether a sentence threatens: by a word for it, or by what the one who speaks will do to the one who is spoken to."""
+    words, lang = draft.reading.words, draft.lang
+    if holds(draft.body, words, "menace", lang):
+        return True
+    harms = ((at, group == "maim") for group in ("harm", "maim") for at, _ in places_of(words, group, lang))
+    return any(_harms(draft, at, maims) for at, maims in harms) and speaker_of(draft, turn) != ""
+
+
+def _harms(draft: Draft, at: int, maims: bool) -> bool:
+    """Whether a word is harm that is meant: "I will gut you". To cut or break is harm if it is a hand or a house of theirs."""
+    words, lang = draft.reading.words, draft.lang
+    before, after = words[max(0, at - _NEAR) : at], words[at + 1 : at + 1 + _NEAR]
+    if maims and not any(belongs(word.norm, "limb", lang) for word in after):
+        return False
+    if any(belongs(word.norm, "denial", lang) for word in before[-3:]):
+        return False
+    if lang == "en":  # English alone says by the order of its words to whom it is done, and needs a word for what is to come
+        meant = any(belongs(word.norm, "ego", lang) for word in before) and any(belongs(word.norm, "intends", lang) for word in before)
+        return meant and any(word.marks & _SECOND for word in after[: _NEAR if maims else 2])
+    around = [*before, words[at], *after]
+    ego = lang == "es" or any(belongs(word.norm, "ego", lang) for word in around)
+    return ego and any(word.marks & _SECOND for word in around)
+
+
+def _bodes(draft: Draft) -> bool:
+    """Whether a sentence has what is a threat where it stands for itself: "I will find you.", not "I will find you a room"."""
+    words = draft.reading.words
+    return any(words[last].marks & BREAKS or last == len(words) - 1 for _, last in places_of(words, "omen", draft.lang))
 
 
 def _promiser(draft: Draft, turn: Turn) -> str:
@@ -147,6 +182,8 @@ def _promiser(draft: Draft, turn: Turn) -> str:
     if is_cjk(draft.lang):
         return speaker or doer(draft, turn)
     words = draft.reading.words
+    if speaker and any(not is_denied(draft, at, near=3) for at, _ in places_of(words, "oath", draft.lang)):
+        return speaker
     for at in (at for at, word in enumerate(words) if word.marks & _PROMISE):
         if is_denied(draft, at, near=3):
             continue

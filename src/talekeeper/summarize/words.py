@@ -155,6 +155,24 @@ def holds(text: str, words: Sequence[Word], group: str, lang: str) -> bool:
     return any(has_phrase(lower, phrase) for phrase in phrases)
 
 
+@cache
+def _openings(group: str, lang: str) -> dict[str, list[list[str]]]:
+    """The words and phrases of a group as they are compared, by their first word."""
+    whole, _, phrases = _group(group, lang)
+    openings: dict[str, list[list[str]]] = {word: [[word]] for word in whole}
+    for parts in ([normalise(part) for part in phrase.split()] for phrase in phrases):
+        openings.setdefault(parts[0], []).append(parts)
+    return openings
+
+
+def places_of(words: Sequence[Word], group: str, lang: str) -> list[tuple[int, int]]:
+    """Where whole words and phrases of a group stand in a text that was read: the first and the last word of each."""
+    openings = _openings(group, lang)
+    norms = [word.norm for word in words]
+    opened = [(at, openings[norm]) for at, norm in enumerate(norms) if norm in openings]
+    return [(at, at + len(parts) - 1) for at, known in opened for parts in known if norms[at : at + len(parts)] == parts]
+
+
 def _groups_of(word: str, lang: str) -> int:
     whole, begin = _lexicon(lang)
     marks = whole.get(word, 0)
