@@ -16,6 +16,7 @@ from talekeeper.model import Mark, MemoryKey, Seat, Turn
 
 MAX_TEXT_BYTES = 100 * 1024
 MAX_NAME = 200
+LATEST = 1e12
 _ROLES = ("dm", "pc", "npc")
 
 
@@ -116,6 +117,15 @@ def number(value: object, what: str) -> float:
     """A number that can be compared with others: neither infinite nor none at all."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         raise InvalidInput(f"{what} must be a number, not {value!r}")
+    return value
+
+
+def time(value: object, what: str) -> float:
+    """A point in time, in seconds. What is beyond the year 33000 was measured in something else."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise WrongType(f"{what} must be a number of seconds, not {type(value).__name__}")
+    if not abs(value) < LATEST:
+        raise InvalidInput(f"{what} must be in seconds, not {value!r}")
     return value
 
 

@@ -36,7 +36,7 @@ async def step_aside(attempt: int) -> None:
 
 
 class Draft(NamedTuple):
-    """A turn to be appended. `heard_by=None`: those who are present."""
+    """A turn to be appended. `heard_by=None`: those who are present. `time=None`: now, in seconds as the keeper's clock counts them."""
 
     speaker: str
     text: str
@@ -49,6 +49,7 @@ class Draft(NamedTuple):
     id: str | None = None
     cites: Sequence[str] = ()
     marks: Sequence[Mark] = ()
+    time: float | None = None
 
 
 class Source(NamedTuple):
@@ -153,6 +154,8 @@ class Telling:
         for value, what in ((draft.location, "location"), (draft.voice, "voice"), (draft.when, "when")):
             if value is not None:
                 rim.name(value, what)
+        if draft.time is not None:
+            rim.time(draft.time, "time")
         if draft.mentions:
             rim.names(draft.mentions, "mentions")
         if draft.cites:
@@ -197,6 +200,12 @@ class Telling:
         if known and len(known) < len(drafts):
             raise DuplicateId("some of these turns were appended before, some were not: append the new ones alone")
         return known
+
+    async def _ever_told(self, ids: Sequence[str]) -> dict[str, bool]:
+        """Which of the callers' own ids were ever told, on whatever branch; False for those that were forgotten since."""
+        await self._hot.refresh()
+        found = (await self._hot.read(ids=list(ids))).entries
+        return {entry.id: bool(entry.text) for entry in found if entry.id is not None}
 
     async def _write(self, make: Callable[[], Made], expected_version: str | None = None, *, tries: int = TRIES) -> list[Turn]:
         """Writes what `make` says, again after someone else was first; returns the turns. The lock is held."""
@@ -307,7 +316,8 @@ class Telling:
             extra = {name: value for name, value in extra.items() if value}
         if draft.voice:
             manner = manner._replace(voice=draft.voice)
-        return self._said(seq, draft.kind, draft.speaker, draft.text, manner, draft.when, draft.id, extra)
+        entry = self._said(seq, draft.kind, draft.speaker, draft.text, manner, draft.when, draft.id, extra)
+        return entry if draft.time is None else entry._replace(time=float(draft.time))
 
     def _said(
         self, seq: int, kind: str, speaker: str, text: str, manner: Manner, when: str | None = None, id: str | None = None,

@@ -919,6 +919,123 @@ async def test_saving_at_once_from_many_tasks_loses_nothing(keeper: tk.Keeper) -
     assert len(stored["turns"]) == 8
 
 
+class RacyStore(StateStore):
+    """Saving takes a while as well: who loads meanwhile gets what was there before."""
+
+    async def save_memory_state(self, key: str, state: dict[str, Any]) -> None:
+        await asyncio.sleep(0.005)
+        await super().save_memory_state(key, state)
+
+
+def stored_in(store: StateStore) -> list[str]:
+    """What users said, as the store has it, oldest first."""
+    state = json.loads(store.states[KEY.composite()])
+    pages = [json.loads(store.states[f"{KEY.composite()}:page:{number}"]) for number in range(state["pages"])]
+    return [row["user_message"] for part in [*pages, state] for row in part["pending"] + part["turns"]]
+
+
+@pytest.mark.parametrize("seconds", [0.001, 0.003, 0.01, 0.03, 0.1])
+async def test_an_interrupted_hydrate_costs_no_turn(tmp_path: Any, seconds: float) -> None:
+    store, before = StateStore(), elsewhere()
+    await talk(before, 100)
+    await before.persist(store)
+    memory = tk.DefaultShortTermMemory(config(zone=200, total=100_000), key=KEY, keeper=tmp_path / "chat.db")
+    await memory.story()
+    hydrating = asyncio.create_task(memory.hydrate(store))
+    await asyncio.wait([hydrating], timeout=seconds)
+    hydrating.cancel()
+    await asyncio.gather(hydrating, return_exceptions=True)
+    assert len((await shown(memory))["recent_turns"]) in (0, 100), "all of it is there, or none"
+    await talk(memory, 1, first=100)
+    await memory.hydrate(store)
+    await memory.persist(store)
+    assert stored_in(store) == [question(number) for number in range(101)]
+    assert sorted(numbers((await shown(memory))["recent_turns"])) == list(range(101))
+    await memory.close()
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [("user_message", "x" * 200_000), ("assistant_response", "a\0b"), ("id", "a\nb"), ("id", "x" * 191),
+                         ("trajectory_digest", {"x": "y" * 200_000})],
+)  # fmt: skip
+async def test_a_state_is_taken_in_as_a_whole_or_not_at_all(field: str, value: Any) -> None:
+    store, before, memory = StateStore(), elsewhere(), elsewhere()
+    await talk(before, 9)
+    await before.persist(store)
+    state = json.loads(store.states[KEY.composite()])
+    state["turns"][-1][field] = value
+    store.states[KEY.composite()] = written = json.dumps(state)
+    await talk(memory, 1, first=20)
+    for call in (memory.hydrate(store), memory.persist(store), memory.restore(state)):
+        with pytest.raises(tk.InvalidInput):
+            await call
+    assert numbers((await shown(memory))["recent_turns"]) == [20]
+    assert store.states == {KEY.composite(): written}
+
+
+@pytest.mark.parametrize("count", [1, 40, 130])
+async def test_what_writers_save_at_the_same_moment_is_all_kept(count: int) -> None:
+    store, writers = RacyStore(), [elsewhere(zone=400, total=100_000) for _ in range(3)]
+    for number, memory in enumerate(writers):
+        await talk(memory, count, first=number * count)
+    await asyncio.gather(*(memory.persist(store) for memory in writers))
+    assert len(stored_in(store)) < 3 * count, "they did get in each other's way"
+    for memory in [*writers, *writers]:
+        await memory.persist(store)
+    everything = [question(number) for number in range(3 * count)]
+    assert sorted(stored_in(store)) == sorted(everything)
+    saves = store.saves
+    for memory in writers:
+        await memory.persist(store)
+        assert sorted(numbers((await shown(memory))["recent_turns"])) == list(range(3 * count))
+    assert store.saves == saves, "then there is peace"
+
+
+@pytest.mark.parametrize("count", [3, 200])
+async def test_a_store_that_was_put_back_to_an_older_copy_is_filled_again(keeper: tk.Keeper, count: int) -> None:
+    memory, store = memory_on(keeper), StateStore()
+    await talk(memory, count)
+    await memory.persist(store)
+    backup = dict(store.states)
+    await talk(memory, 100, first=count)
+    await memory.persist(store)
+    store.states = backup
+    await talk(memory, 1, first=count + 100)
+    await memory.persist(store)
+    assert stored_in(store) == [question(number) for number in range(count + 101)]
+
+
+async def test_what_is_stored_is_in_the_order_of_time() -> None:
+    store, before = StateStore(), elsewhere()
+    await talk(before, 6)
+    await before.persist(store)
+    hasty = elsewhere()
+    await talk(hasty, 1, first=6)
+    await hasty.persist(store)
+    assert stored_in(store) == [question(number) for number in range(7)]
+    store.states.clear()
+    await hasty.persist(store)
+    assert stored_in(store) == [question(number) for number in range(7)]
+    after = elsewhere(zone=20)
+    await after.hydrate(store)
+    assert numbers((await shown(after))["recent_turns"]) == list(range(7))
+
+
+async def test_a_state_of_the_version_before_is_read_and_goes_on() -> None:
+    store, before = StateStore(), elsewhere()
+    await talk(before, 200)
+    await before.persist(store)
+    for name, state in store.states.items():
+        old = {"version", "health", "summary", "pending", "turns", "backlog", "earlier", "pages"}
+        store.states[name] = json.dumps({field: value for field, value in json.loads(state).items() if field in old})
+    after = elsewhere(zone=300, total=100_000)
+    await after.hydrate(store)
+    assert numbers((await shown(after))["recent_turns"]) == list(range(200))
+    await talk(after, 1, first=200)
+    await after.persist(store)
+    assert stored_in(store) == [question(number) for number in range(201)]
+
+
 # -- health --------------------------------------------------------------------------------------------------------------
 
 

@@ -377,7 +377,7 @@ class _Copy:
             return f"there is no kind {entry.kind!r}"
         if entry.channel not in self._channels or entry.speaker not in self._seats | {""}:
             return f"there is no channel {entry.channel}, or no seat {entry.speaker!r}"
-        if not 0 <= entry.tokens < 1 << 31 or not abs(entry.time) < 1e12:
+        if not 0 <= entry.tokens < 1 << 31 or not abs(entry.time) < rim.LATEST:
             return f"no number of tokens, or no time: {entry.tokens!r:.40}, {entry.time!r:.40}"
         if entry.kind == "mark":
             return _problem_of_mark(entry)

@@ -9,33 +9,31 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import heapq
 import logging
 import os
 import uuid
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import partial
+from operator import attrgetter
 from types import TracebackType
 from typing import Any, NamedTuple
 
 from talekeeper import rim
-from talekeeper.errors import DuplicateId, InvalidInput, MemoryBudgetExceeded, MissingKey, StoreClosed, UnknownTurn, WrongType
+from talekeeper.errors import InvalidInput, MemoryBudgetExceeded, MissingKey, StoreClosed, UnknownTurn, WrongType
 from talekeeper.keeper import Keeper
-from talekeeper.memory.session import message, states
+from talekeeper.memory.session import entries, message, states
+from talekeeper.memory.session.archive import Archive, result
 from talekeeper.memory.session.config import ConversationTurn, ShortTermMemoryConfig
+from talekeeper.memory.session.entries import ASSISTANT, USER
 from talekeeper.memory.session.message import Pair
-from talekeeper.model import Health, HealthState, Mark, MemoryKey, Recap, Seat, Turn
+from talekeeper.model import Health, HealthState, MemoryKey, Recap, Seat
 from talekeeper.ports import ChatModel, Store
 from talekeeper.story import Story
 from talekeeper.summarize.janitor import Janitor
-from talekeeper.telling import Draft
 
 log = logging.getLogger("talekeeper")
 
-USER, ASSISTANT = "user", "assistant"
-EARLIER = "earlier"
-"""The id of the entry that stands for what a state had as a summary only."""
-DIGESTS = "trajectory_digest"
-DIGESTS_KEPT = 128
 EVERYTHING = 1_000_000_000
 """A token limit that no conversation reaches: nothing is ever due for a model."""
 AT_ONCE = 1e-9
@@ -101,7 +99,7 @@ class DefaultShortTermMemory:
         self._opening, self._saving, self._comparing = asyncio.Lock(), asyncio.Lock(), asyncio.Lock()
         self._health = HealthState.HEALTHY
         self._stop: Callable[[], None] = lambda: None
-        self._archive: states.Archive | None = None
+        self._archive: Archive | None = None
         self._tokens = 0
         self._summary = ""
         self._tasks: set[asyncio.Task[None]] = set()
@@ -118,7 +116,7 @@ class DefaultShortTermMemory:
         if self.config.strategy == "none":
             return
         story = await self._opened()
-        await story.append_many(_drafts(Pair(name, told.user_message, told.assistant_response, digest=told.trajectory_digest)))
+        await story.append_many(entries.drafts_of(Pair(name, told.user_message, told.assistant_response, digest=told.trajectory_digest)))
         self._call("on_turn_added", told)
         self._compare()
 
@@ -270,11 +268,7 @@ class DefaultShortTermMemory:
 
     async def _pairs(self, story: Story, recap: Recap) -> list[Pair]:
         turns = [turn for turn in recap.turns if turn.text]
-        return message.pairs_of(turns, await self._digests(story, turns) if self.config.include_trajectory_digest else {})
-
-    async def _digests(self, story: Story, turns: Sequence[Turn]) -> dict[str, Mapping[str, Any]]:
-        marks = await story.marks(ASSISTANT, DIGESTS, limit=min(DIGESTS_KEPT, len(turns))) if turns else []
-        return {source: mark.data for mark in marks for source in mark.sources}
+        return message.pairs_of(turns, await entries.digests(story, turns) if self.config.include_trajectory_digest else {})
 
     # -- telling others ----------------------------------------------------------------------------------------------------
 
@@ -315,36 +309,22 @@ class DefaultShortTermMemory:
         if self.config.strategy == "none":
             return states.dump_state("", "", [], 0, self._health)
         story = await self._opened()
-        pairs = await self._told(story)
-        return states.dump_state(await _earlier(story), "", pairs, self.config.budget.full_zone_turns, self._health)
+        pairs = await entries.told(story)
+        return states.dump_state(await entries.earlier(story), "", pairs, self.config.budget.full_zone_turns, self._health)
 
     async def restore(self, state: Mapping[str, Any]) -> None:
-        """Takes in the turns of a state that this conversation does not have yet. Nothing that is here is replaced."""
+        """Takes in the turns of a state that this conversation does not have yet: all of them or, where one cannot be taken in, none.
+        Nothing that is here is replaced."""
         stored = states.parse_state(state)
         if self.config.strategy != "none":
-            await self._take_in(stored)
-
-    async def _take_in(self, stored: states.Stored) -> None:
-        story = await self._opened()
-        if stored.earlier.strip() and not story.head:
-            await story.append_many([Draft("", stored.earlier, kind="event", id=EARLIER)])
-        for pair in stored.pairs:
-            try:
-                await story.append_many(_drafts(pair))
-            except DuplicateId:  # edited or undone here: what is here holds
-                continue
-
-    async def _told(self, story: Story, after: int = 0) -> list[Pair]:
-        """The turns of the log behind that entry."""
-        turns = await story.turns(seat=ASSISTANT, after=after)
-        return message.pairs_of(turns, await self._digests(story, turns))
+            await entries.take_in(await self._opened(), stored)
 
     async def hydrate(self, store: Any, key: str | None = None) -> None:
         """Takes in what `store.load_memory_state(key)` has of this conversation; nothing where the store has no such method."""
         name = self._own_key(key)
         if self.config.strategy != "none" and hasattr(store, "load_memory_state"):
             async with self._saving:
-                await self._take_in(await self._archive_in(store, name).read())
+                await self._read(self._archive_in(store, name))
 
     async def persist(self, store: Any, key: str | None = None) -> None:
         """Gives the conversation to `store.save_memory_state(key, state)`; nothing where the store has no such method.
@@ -355,26 +335,31 @@ class DefaultShortTermMemory:
             return
         async with self._saving:
             archive = self._archive_in(store, name)
-            await self._take_in(await archive.read())
+            await self._read(archive)
             await self._save(archive)
 
-    async def _save(self, archive: states.Archive) -> None:
-        """Writes what the store does not have yet. Only what came after the last time is looked at, while the branch is the same."""
+    async def _read(self, archive: Archive) -> None:
+        await archive.read(partial(entries.take_in, await self._opened()))
+
+    async def _save(self, archive: Archive) -> None:
+        """Writes what the store does not have. Only what came after the last time is looked at, while the branch is the same and the
+        store still has what it had."""
         story = await self._opened()
         branch, _, head = story.version.partition(".")
         before, _, seen = archive.seen.partition(".")
-        news = [pair for pair in await self._told(story, int(seen) if before == branch else 0) if pair.id not in archive.ids]
-        news = [pair for pair in news if not pair.event]
+        came = await entries.told(story, int(seen) if before == branch and not archive.lacks else 0)
+        news = [pair for pair in came if pair.id not in archive.ids and not pair.event]
         if before and before != branch:
-            await archive.revise(partial(_now, story), all_pages=False)
-        if news:
+            await archive.revise(partial(entries.now, story), all_pages=False)
+        if news or archive.owes:
             await self._write(story, archive, news)
-        archive.seen = f"{branch}.{head}"
+        archive.seen, archive.lacks = f"{branch}.{head}", False
 
-    async def _write(self, story: Story, archive: states.Archive, news: Sequence[Pair]) -> None:
-        tail = [*await self._still_told(story, archive.tail), *news]
+    async def _write(self, story: Story, archive: Archive, news: Sequence[Pair]) -> None:
+        time = attrgetter("time")
+        tail = list(heapq.merge(await entries.still_told(story, archive.tail), sorted(news, key=time), key=time))
         summary, _ = await self._view(2 * len(tail), self._summary_limit())
-        await archive.write(tail, await _earlier(story), summary, self.config.budget.full_zone_turns, self._health)
+        await archive.write(tail, await entries.earlier(story), summary, self.config.budget.full_zone_turns, self._health)
 
     async def forget(self, turn: str, store: Any = None, key: str | None = None) -> None:
         """Forgets a turn for good, by its id: here, and in the state store, by default the one that was last used. There is no undo.
@@ -393,24 +378,16 @@ class DefaultShortTermMemory:
         if hasattr(store, "load_memory_state") and hasattr(store, "save_memory_state"):
             async with self._saving:
                 archive = self._archive_in(store, self._own_key(key))
-                await self._take_in(await archive.read())
+                await self._read(archive)
                 found = found or turn in archive.ids
-                await archive.revise(partial(_now, story), all_pages=True)
+                await archive.revise(partial(entries.now, story), all_pages=True)
                 await self._write(story, archive, [])
         if not found:
             raise UnknownTurn(f"this conversation has no turn {turn!r}")
 
-    async def _still_told(self, story: Story, pairs: Sequence[Pair]) -> list[Pair]:
-        """Of turns that are stored, those that were not undone or forgotten meanwhile, as they read now."""
-        recap = await story.recap(ASSISTANT, keep=4 * states.PAGE, budget=0)
-        turns = [turn for turn in recap.turns if turn.text]
-        mine = {pair.id: pair for pair in message.pairs_of(turns, await self._digests(story, turns))}
-        told = [mine[pair.id] if pair.id in mine else await _now(story, pair) for pair in pairs]
-        return [dataclasses.replace(now, time=pair.time) for now, pair in zip(told, pairs, strict=True) if now is not None]
-
-    def _archive_in(self, store: Any, name: str) -> states.Archive:
+    def _archive_in(self, store: Any, name: str) -> Archive:
         if self._archive is None or self._archive.store is not store or self._archive.name != name:
-            self._archive = states.Archive(store, name)
+            self._archive = Archive(store, name)
         return self._archive
 
     def _own_key(self, key: str | None) -> str:
@@ -422,28 +399,6 @@ class DefaultShortTermMemory:
         if self._named and rim.text(key, "key") != self.key.composite():
             raise InvalidInput(f"this is the memory of {self.key.composite()!r}: it cannot be stored or read as {key!r}")
         return key
-
-
-async def _earlier(story: Story) -> str:
-    """What is known of turns from before the log, from a state that had them as a summary only."""
-    try:
-        return (await story.turn(EARLIER)).text
-    except UnknownTurn:
-        return ""
-
-
-async def _now(story: Story, pair: Pair) -> Pair | None:
-    """A turn that is stored as it reads now; None where it was undone or forgotten."""
-    halves = {USER: "", ASSISTANT: ""}
-    for half in halves:
-        try:
-            halves[half] = (await story.turn(f"{pair.id}/{half}")).text
-        except UnknownTurn:
-            continue
-    if not any(halves.values()):
-        return None
-    digest = pair.digest if halves[ASSISTANT] or not pair.assistant else None
-    return dataclasses.replace(pair, user=halves[USER], assistant=halves[ASSISTANT], digest=digest)
 
 
 def _as_turn(turn: Any, assistant: str | None) -> ConversationTurn:
@@ -469,18 +424,9 @@ def _as_json(digest: Any) -> Mapping[str, Any] | None:
     return dataclasses.asdict(digest) if dataclasses.is_dataclass(digest) and not isinstance(digest, type) else digest
 
 
-def _drafts(pair: Pair) -> list[Draft]:
-    """The turn as entries of the log, in one step; what was done for the answer goes with its last entry, and is never folded."""
-    said = [(USER, pair.user), (ASSISTANT, pair.assistant)]
-    drafts = [Draft(speaker, text, id=f"{pair.id}/{speaker}") for speaker, text in said if text.strip()]
-    if pair.digest is not None and drafts:
-        drafts[-1] = drafts[-1]._replace(marks=(Mark(DIGESTS, pair.digest, keep=DIGESTS_KEPT),))
-    return drafts
-
-
 async def _called(name: str, callback: Callable[..., Any], values: Sequence[object]) -> None:
     """Runs what nobody waits for; what goes wrong in it is logged."""
     try:
-        await states.result(callback(*values))
+        await result(callback(*values))
     except Exception:  # someone else's code: it must not harm the conversation
         log.exception("callback failed", extra={"callback": name})
