@@ -101,7 +101,7 @@ async def test_what_is_said_can_be_read_while_it_is_said(new_page: NewPage, own_
         .observe(document.getElementById("turns"), { childList: true, subtree: true, characterData: true }); }"""
     )
     await page.locator(".choice").first.click()
-    await expect(page.locator("article.flight.speaking")).to_be_visible()
+    await page.wait_for_function("window.seen.length > 0")  # it is over soon, so a look that comes late must not miss it
     await shot(page, "speaking")
     await expect(page.locator("#step")).to_be_visible()
     seen = await page.evaluate("window.seen")
