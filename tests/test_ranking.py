@@ -95,11 +95,11 @@ async def test_a_turn_between_two_that_answer_is_worth_more_than_one_at_the_edge
 
 async def test_how_far_it_reaches_is_counted_in_words_and_not_in_turns(story: tk.Story) -> None:
     await long_ago(story)
-    for between in (["Well.", "Hm.", "Let me see.", "Yes.", "Now then."], ["He talks of this and of that. " * 40]):
+    for mood, between in (("", ["Well.", "Hm.", "Let me see.", "Yes.", "Now then."]), ("!", ["He talks of this and of that. " * 40])):
         await pass_time(story, 20)
-        await story.append("rogue", "Ferryman, where did you hide the lantern?")
+        await story.append("rogue", f"Ferryman, where did you hide the lantern?{mood}")  # what reads the same would come back once
         await story.append_many([tk.Draft("dm", text) for text in between])
-        await story.append("dm", "Under the third oak, by the mill.")
+        await story.append("dm", f"Under the third oak, by the mill.{mood}")
         await pass_time(story, 20)
     block = (await story.context("rogue", budget=2000, query="the ferryman's lantern", recipe=tk.QUESTION_RECIPE)).block("recall")
     assert block is not None
@@ -276,3 +276,36 @@ async def test_what_is_looked_at_is_bounded_and_follows_the_budget(tmp_path: Pat
             await story.context("rogue", budget=budget, query="Who says that the gate is shut?", recipe=tk.QUESTION_RECIPE)
             spent.append(sum(looked))
     assert 100 < spent[0] < spent[1] < 800
+
+
+async def test_what_is_told_again_in_the_same_words_is_shown_once(story: tk.Story) -> None:
+    await long_ago(story)
+    for _ in range(6):
+        await story.append("dm", "The lantern is lit.")
+        await pass_time(story)
+    other = await story.append("dm", "Marek the ferryman buys a lantern of green glass.")
+    await long_ago(story)
+    block = (await story.context("rogue", budget=600, query="lantern", recipe=tk.QUESTION_RECIPE)).block("recall")
+    assert block is not None
+    assert block.text.count("The lantern is lit.") == 1
+    assert other.text in block.text
+    assert len(await order(story, "lantern")) == 7, "who asks for turns gets each of them"
+
+
+async def test_the_title_of_a_session_answers_only_where_nothing_else_does(story: tk.Story) -> None:
+    await story.begin_session(title="The letter of Marek")
+    await pass_time(story)
+    told = await story.append("dm", "A letter lies under the door, and it is sealed with black wax.")
+    await long_ago(story)
+    assert await order(story, "What was in the letter?") == [told.id]
+    assert (await story.recall("rogue", "Marek"))[0].turn.kind == "session"
+
+
+async def test_the_commonest_verbs_of_a_question_weigh_little(story: tk.Story) -> None:
+    told = await story.append(
+        "dm", "While the others sleep, Toma the ferryman presses a blue glass bead into your palm. Show it at the gate."
+    )
+    for _ in range(6):
+        await pass_time(story, 3)
+        await story.append("bard", "Okay, I am getting pizza.")
+    assert (await order(story, "Where did I get the bead?"))[0] == told.id

@@ -3,7 +3,8 @@
 The store finds entries that contain a word. Everything that ranks them is counted over what the asking seat heard, so the order tells
 nothing about other turns (I3):
 
-- how rare the words are that turn and query share, and how long the turn is (BM25 over the words that it has, however often);
+- how rare the words are that turn and query share, and how long the turn is (BM25 over the words that it has, however often); the
+  commonest verbs count for little;
 - what stands around it: a turn lends a part of its score to those near it in the view, for the answer seldom repeats the question;
 - who speaks: where the query names exactly one of the speakers, others count less;
 - when: a turn told near a time that the query names counts double;
@@ -151,6 +152,9 @@ def _stem(word: str) -> str:
 
 
 _STOP = frozenset(words(_COMMON))
+_LIGHT = frozenset(words("get go make take say come tell give put let want know think see look find keep happen thing"))
+_LIGHT_WEIGHT = 0.3
+"""What the commonest verbs count of what they would by their rarity: a question has one for its grammar, and an answer needs none."""
 
 
 def terms(text: str) -> list[str]:
@@ -241,8 +245,9 @@ def candidates(words: Sequence[str], postings: Sequence[Sequence[int]], heard: i
 
     `postings` has, for each word, the numbers of the turns that the seat heard; `heard` is how many it heard in all."""
     enough = int(CANDIDATES * effort)
-    rows = sorted(zip(words, map(set, postings), strict=True), key=lambda row: len(row[1]))
-    weights = {word: math.log(1 + (max(heard, len(places)) - len(places) + 0.5) / (len(places) + 0.5)) for word, places in rows}
+    found = list(zip(words, map(set, postings), strict=True))
+    weights = {word: _weight(word, len(places), heard) for word, places in found}
+    rows = sorted(found, key=lambda row: (-weights[row[0]], len(row[1])))
     worth = _add_up([(weights[word], places) for word, places in rows], enough)
     last = _last_of(enough, worth)
     known = [(each, place) for place, each in worth.items() if each >= last]
@@ -251,6 +256,12 @@ def candidates(words: Sequence[str], postings: Sequence[Sequence[int]], heard: i
     most = enough if best else MOST_CANDIDATES
     even = sorted([place for each, place in known if each == last], reverse=True)[: most - len(best)]
     return Candidates({place: each for each, place in best} | dict.fromkeys(even, last), weights)
+
+
+def _weight(word: str, times: int, heard: int) -> float:
+    """What a word counts: the more, the fewer turns have it."""
+    rarity = math.log(1 + (max(heard, times) - times + 0.5) / (times + 0.5))
+    return _LIGHT_WEIGHT * rarity if word in _LIGHT else rarity
 
 
 def _add_up(rows: Sequence[tuple[float, set[int]]], enough: int) -> dict[int, float]:

@@ -8,7 +8,7 @@ reading goes on until the neighbours *in the seat's view* are found, for what a 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, partial
 from itertools import chain
 
@@ -18,7 +18,7 @@ from talekeeper.index import Heard
 from talekeeper.model import Turn
 from talekeeper.paragraphs import Line
 from talekeeper.ports import Entry, Position
-from talekeeper.recall import SESSION_MARK, Candidates, Query, Ranking, View
+from talekeeper.recall import SESSION_MARK, Candidates, Query, Ranking, Scored, View
 
 _new_position = partial(tuple.__new__, Position)
 
@@ -46,17 +46,36 @@ async def recollect(
     after, before = await reader.around(lenders, 1), await reader.around(lenders, -1)
     ranking = Ranking(query, found, View(reader.heard.turns, reader.heard.sizes, after, before, sorted(sessions), average))
     said = await reader.read(ranking.unread)
-    best: dict[int, float] = {}
+    order = [row for row in ranking.order(said, hot.index.features, 0.0 if own else recall.AROUND) if row.own or not own]
+    told = [row for row in order if reader.heard.turns[row.seq].kind != "session"]
+    return await _first(hot, reader, told or order, limit, tokens, once=not own)
+
+
+async def _first(
+    hot: Hot, reader: _Reader, order: Sequence[Scored], limit: int | None, tokens: int | None, *, once: bool
+) -> list[tuple[Line, float]]:  # fmt: skip
+    """The first of them, as many as there is room for. `once`: what reads the same is there once, at its best."""
     stamps = cache(lambda when: hot.shared.counter.count(f" ({when})"))  # a time is shown once for all that have it
-    for seq, score, shares_a_word in ranking.order(said, hot.index.features, 0.0 if own else recall.AROUND):
-        if (limit is not None and len(best) >= limit) or (tokens is not None and tokens < 0):
-            break
-        if shares_a_word or not own:
-            best[seq] = score
-            if tokens is not None:
-                when = reader.heard.turns[seq].when
-                tokens -= reader.heard.sizes[seq] - (0 if when is None else stamps(when))
-    return list(zip(await reader.lines(list(best)), best.values(), strict=True))
+    found: dict[object, tuple[Line, float]] = {}
+    rest = iter(order)
+    while True:
+        best: dict[int, float] = {}
+        left = tokens
+        while (limit is None or len(found) + len(best) < limit) and (left is None or left >= 0) and (row := next(rest, None)) is not None:
+            best[row.seq] = row.score
+            left = None if left is None else left - _size(reader, row.seq, stamps)
+        for line, score in zip(await reader.lines(list(best)), best.values(), strict=True):
+            turn = line.turn
+            if (said := (turn.voice, turn.text, turn.when) if once else turn.seq) not in found:
+                found[said] = line, score
+                tokens = None if tokens is None else tokens - _size(reader, turn.seq, stamps)
+        if not best:
+            return list(found.values())
+
+
+def _size(reader: _Reader, seq: int, stamps: Callable[[str], int]) -> int:
+    when = reader.heard.turns[seq].when
+    return reader.heard.sizes[seq] - (0 if when is None else stamps(when))
 
 
 async def _postings(hot: Hot, seat: str, wanted: Sequence[str]) -> list[Sequence[int]]:
