@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -101,7 +102,8 @@ async def test_what_is_said_can_be_read_while_it_is_said(new_page: NewPage, own_
         .observe(document.getElementById("turns"), { childList: true, subtree: true, characterData: true }); }"""
     )
     await page.locator(".choice").first.click()
-    await page.wait_for_function("window.seen.length > 0")  # it is over soon, so a look that comes late must not miss it
+    while not await page.evaluate("window.seen.length"):  # it is over soon, so a look that comes late must not miss it
+        await asyncio.sleep(0.05)
     await shot(page, "speaking")
     await expect(page.locator("#step")).to_be_visible()
     seen = await page.evaluate("window.seen")
