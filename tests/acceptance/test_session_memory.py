@@ -1036,6 +1036,117 @@ async def test_a_state_of_the_version_before_is_read_and_goes_on() -> None:
     assert stored_in(store) == [question(number) for number in range(201)]
 
 
+@pytest.mark.parametrize("later", [0, 200])
+async def test_what_was_forgotten_does_not_come_back_through_another_writer(tmp_path: Any, later: int) -> None:
+    def other() -> tk.DefaultShortTermMemory:
+        return tk.DefaultShortTermMemory(config(), key=KEY, keeper=tmp_path / "other.db")
+
+    store, one, two = StateStore(), elsewhere(), other()
+    await one.add_turn("My password is hunter2.", "Noted.", id="slip")
+    await talk(one, 4 + later)
+    await one.persist(store)
+    await two.hydrate(store)
+    assert "hunter2" in json.dumps(await two.state())
+    await one.forget("slip", store)
+    await talk(two, 1, first=500)
+    await two.persist(store)
+    assert "hunter2" not in json.dumps(store.states)
+    assert "hunter2" not in await two.system_message()
+    await two.close()
+    two = other()
+    await talk(two, 1, first=501)
+    await two.persist(store)
+    await one.hydrate(store)
+    late = elsewhere()
+    await late.restore(json.loads(store.states[KEY.composite()]))
+    for memory in (one, two, late):
+        assert "hunter2" not in await memory.system_message() + json.dumps(await memory.state())
+    assert "hunter2" not in json.dumps(store.states)
+    await two.close()
+
+
+async def test_a_writer_that_gets_in_the_way_of_forgetting_is_corrected(keeper: tk.Keeper) -> None:
+    store, one, two = StateStore(), memory_on(keeper), elsewhere()
+    await one.add_turn("My password is hunter2.", "Noted.", id="slip")
+    await talk(one, 150)
+    await one.persist(store)
+    await two.hydrate(store)
+    before = dict(store.states)
+    await one.forget("slip", store)
+    store.states = dict(before)  # as if someone had written just after it what was there before, or a copy had been put back
+    await one.persist(store)
+    assert "hunter2" not in json.dumps(store.states)
+    store.states = dict(before)
+    again = memory_on(keeper)  # another process, with the log alone to know it from
+    await again.persist(store)
+    assert "hunter2" not in json.dumps(store.states)
+    await two.hydrate(store)
+    assert "hunter2" not in await two.system_message()
+    assert stored_in(store) == [question(number) for number in range(150)]
+
+
+async def test_a_turn_that_only_the_store_has_can_be_forgotten() -> None:
+    store, one, two = StateStore(), elsewhere(), elsewhere()
+    await one.add_turn("My password is hunter2.", "Noted.", id="slip")
+    await talk(one, 2)
+    await one.persist(store)
+    await two.forget("slip", store)
+    assert "hunter2" not in json.dumps(store.states)
+    assert "hunter2" not in await two.system_message()
+    written = dict(store.states)
+    with pytest.raises(tk.UnknownTurn):
+        await two.forget("never was", store)
+    assert store.states == written
+
+
+async def test_when_a_turn_was_told_is_noted(keeper: tk.Keeper) -> None:
+    memory, store, again = memory_on(keeper), StateStore(), elsewhere()
+    await memory.add_turn(tk.ConversationTurn("Hi", "Hello", ts=1_000_000_000.5))
+    await memory.add_turn("And now?", "Now.")
+    await memory.persist(store)
+    await again.hydrate(store)
+    noted, now = [row["ts"] for row in (await again.state())["turns"]]
+    assert noted == 1_000_000_000.5
+    assert now == keeper.clock()
+    assert [row["ts"] for row in (await memory.state())["turns"]] == [noted, now]
+    for ts in (1e15, float("nan"), "today"):
+        with pytest.raises(tk.InvalidInput, match="ts must be"):
+            await memory.add_turn(tk.ConversationTurn("Hi", "Hello", ts=ts))  # type: ignore[arg-type]
+
+
+async def test_an_answer_can_follow_its_question_under_the_same_id(keeper: tk.Keeper) -> None:
+    memory, store, other = memory_on(keeper, config(zone=9)), StateStore(), elsewhere(zone=9)
+    await memory.add_turn("How old is the lamp?", "", id="h")
+    await memory.persist(store)
+    await other.hydrate(store)
+    for _ in range(2):
+        await memory.add_turn("How old is the lamp?", "A hundred years.", id="h")
+    await memory.persist(store)
+    await other.hydrate(store)
+    for each in (memory, other):
+        assert (await shown(each))["recent_turns"] == [{"user": "How old is the lamp?", "assistant": "A hundred years."}]
+    await memory.add_turn("And the tower?", "", id="t")
+    await talk(memory, 1)
+    for turn in (("And the tower?", "Older."), ("And the bell?", "Older.")):
+        with pytest.raises(tk.DuplicateId, match="add this one under an id of its own"):
+            await memory.add_turn(*turn, id="t")
+
+
+async def test_an_id_may_be_as_long_as_it_says(keeper: tk.Keeper) -> None:
+    memory = memory_on(keeper)
+    await memory.add_turn("Hi", "Hello", id="x" * 190)
+    with pytest.raises(tk.InvalidInput, match="id has 195 characters, at most 190 are taken"):
+        await memory.add_turn("Hi", "Hello", id="x" * 195)
+
+
+@pytest.mark.parametrize("estimate", [0.5, "3", None, -1])
+async def test_a_token_estimator_that_does_not_count_is_named(estimate: Any) -> None:
+    memory = elsewhere(token_estimator=lambda text: estimate)
+    await talk(memory, 1)
+    with pytest.raises(tk.InvalidInput, match="token_estimator"):
+        await memory.system_message()
+
+
 # -- health --------------------------------------------------------------------------------------------------------------
 
 

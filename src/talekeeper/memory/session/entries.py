@@ -7,7 +7,7 @@ ever had, also of what was undone or forgotten: that decides whether a turn that
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from talekeeper import rim
@@ -41,25 +41,64 @@ def _ids(name: str) -> list[str]:
     return [f"{name}/{half}" for half in (USER, ASSISTANT)]
 
 
-async def take_in(story: Story, stored: Stored) -> None:
-    """Appends what the log never had, in one step: all of it is in the log then, or, where that fails or is interrupted, none of it."""
+async def add(story: Story, pair: Pair) -> None:
+    """Appends a turn. One that is there with one half, and is the newest, gets its other half."""
+    try:
+        await story.append_many(drafts_of(pair))
+    except DuplicateId as exc:
+        known = await story._ever_told(_ids(pair.id))
+        version, newest = story.version, await story.turns(newest=True, limit=1)
+        drafts = {draft.id: draft for draft in drafts_of(pair)}
+        begun = drafts.get(newest[-1].id) if newest else None
+        rest = [draft for name, draft in drafts.items() if name not in known]
+        if begun is None or begun.text != newest[-1].text or not rest:
+            raise DuplicateId(
+                f"the id {pair.id!r} belongs to another turn of this conversation: add this one under an id of its own"
+            ) from exc
+        await story.append_many(rest, expected_version=version)
+
+
+async def forget(story: Story, name: str) -> bool:
+    """Forgets a turn for good; whether there was anything to forget."""
+    found = False
+    for half in _ids(name):
+        try:
+            await story.forget(half)
+            found = True
+        except UnknownTurn:
+            continue
+    return found
+
+
+async def take_in(story: Story, stored: Stored) -> set[str]:
+    """Appends what the log never had, in one step: all of it is in the log then, or, where that fails or is interrupted, none of it. What
+    others forgot is forgotten here. Returns the ids of what is forgotten."""
     for attempt in range(TRIES):
-        drafts = await _missing(story, stored)
+        known = await story._ever_told([EARLIER, *(half for name in _names(stored) for half in _ids(name))])
+        for name in stored.forgotten:
+            if any(known.get(half) for half in _ids(name)):
+                await forget(story, name)
+        gone = {name for name in _names(stored) if (had := [known[half] for half in _ids(name) if half in known]) and not any(had)}
+        drafts = await _missing(story, stored, known)
         try:
             if drafts:
                 await story.append_many(drafts)
-            return
+            return gone.union(stored.forgotten)
         except DuplicateId:  # someone took in the same meanwhile: look again
             if attempt == TRIES - 1:
                 raise
+    raise AssertionError("unreachable")
 
 
-async def _missing(story: Story, stored: Stored) -> list[Draft]:
-    known = await story._ever_told([EARLIER, *(name for pair in stored.pairs for name in _ids(pair.id))])
+def _names(stored: Stored) -> set[str]:
+    return {*stored.forgotten, *(pair.id for pair in stored.pairs)}
+
+
+async def _missing(story: Story, stored: Stored, known: Collection[str]) -> list[Draft]:
     missing: dict[str | None, Draft] = {}
     if stored.earlier.strip() and not story.head and EARLIER not in known:
         missing[EARLIER] = Draft("", stored.earlier, kind="event", id=EARLIER)
-    for pair in stored.pairs:
+    for pair in [pair for pair in stored.pairs if pair.id not in stored.forgotten]:
         fresh = {draft.id: draft for draft in drafts_of(pair) if draft.id not in known and draft.id not in missing}
         begun = any(name in known for name in _ids(pair.id))
         if fresh and (not begun or any([await _reads(story, name) for name in _ids(pair.id)])):

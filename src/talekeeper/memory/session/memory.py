@@ -15,7 +15,7 @@ import os
 import uuid
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import partial
-from operator import attrgetter
+from operator import attrgetter, index
 from types import TracebackType
 from typing import Any, NamedTuple
 
@@ -110,13 +110,14 @@ class DefaultShortTermMemory:
         """Adds a question and its answer: as two texts, or as one `ConversationTurn` (or anything with `user_message` and
         `assistant_response`). Durable when it returns.
 
-        `id`: an id of yours; adding it again adds nothing."""
+        `id`: an id of yours; adding it again adds nothing. A question that was added without its answer gets it by adding both under
+        the same id, while no other turn came between."""
         told = _as_turn(turn, assistant)
-        name = rim.name(id, "id") if id is not None else uuid.uuid4().hex
+        name = states.turn_id(id) if id is not None else uuid.uuid4().hex
         if self.config.strategy == "none":
             return
         story = await self._opened()
-        await story.append_many(entries.drafts_of(Pair(name, told.user_message, told.assistant_response, digest=told.trajectory_digest)))
+        await entries.add(story, Pair(name, told.user_message, told.assistant_response, digest=told.trajectory_digest, time=told.ts))
         self._call("on_turn_added", told)
         self._compare()
 
@@ -195,7 +196,13 @@ class DefaultShortTermMemory:
     # -- what is shown -----------------------------------------------------------------------------------------------------
 
     def _count(self, text: str) -> int:
-        return (self.config.token_estimator or self._home.keeper.counter.count)(text)
+        if self.config.token_estimator is None:
+            return self._home.keeper.counter.count(text)
+        tokens: object = self.config.token_estimator(text)
+        try:
+            return rim.whole(index(tokens), "what token_estimator returns")  # type: ignore[arg-type]
+        except TypeError as exc:
+            raise WrongType(f"token_estimator must return a whole number of tokens, not {type(tokens).__name__}") from exc
 
     @property
     def _adds_up(self) -> bool:
@@ -349,9 +356,9 @@ class DefaultShortTermMemory:
         before, _, seen = archive.seen.partition(".")
         came = await entries.told(story, int(seen) if before == branch and not archive.lacks else 0)
         news = [pair for pair in came if pair.id not in archive.ids and not pair.event]
-        if before and before != branch:
-            await archive.revise(partial(entries.now, story), all_pages=False)
-        if news or archive.owes:
+        if archive.soiled or (before and before != branch):
+            await archive.revise(partial(entries.now, story), all_pages=archive.soiled)
+        if news or archive.owes or archive.is_behind(came):
             await self._write(story, archive, news)
         archive.seen, archive.lacks = f"{branch}.{head}", False
 
@@ -364,26 +371,28 @@ class DefaultShortTermMemory:
     async def forget(self, turn: str, store: Any = None, key: str | None = None) -> None:
         """Forgets a turn for good, by its id: here, and in the state store, by default the one that was last used. There is no undo.
 
-        What a store holds is looked through to its first page. Where that fails, call it again."""
+        What a store holds is looked through to its first page, and keeps the id, so that whoever else uses it forgets the turn as well
+        with the next `hydrate` or `persist`. Where that fails, call it again."""
         if self.config.strategy == "none":
             return
-        story, found = await self._opened(), False
-        for half in (USER, ASSISTANT):
-            try:
-                await story.forget(f"{rim.name(turn, 'turn')}/{half}")
-                found = True
-            except UnknownTurn:
-                continue
+        story, name = await self._opened(), rim.name(turn, "turn")
+        found = await entries.forget(story, name)
         store = store if store is not None else self._archive.store if self._archive is not None else None
         if hasattr(store, "load_memory_state") and hasattr(store, "save_memory_state"):
             async with self._saving:
-                archive = self._archive_in(store, self._own_key(key))
-                await self._read(archive)
-                found = found or turn in archive.ids
-                await archive.revise(partial(entries.now, story), all_pages=True)
-                await self._write(story, archive, [])
+                found = await self._forget_in(self._archive_in(store, self._own_key(key)), story, name) or found
         if not found:
             raise UnknownTurn(f"this conversation has no turn {turn!r}")
+
+    async def _forget_in(self, archive: Archive, story: Story, name: str) -> bool:
+        """Leaves nothing of the turn in the store but its id; whether it was there, or still is in the log."""
+        await self._read(archive)
+        found = await entries.forget(story, name) or name in archive.ids | archive.forgotten
+        if found:
+            archive.forgotten.add(name)
+            archive.soiled = archive.owes = True
+            await self._save(archive)
+        return found
 
     def _archive_in(self, store: Any, name: str) -> Archive:
         if self._archive is None or self._archive.store is not store or self._archive.name != name:
@@ -408,8 +417,9 @@ def _as_turn(turn: Any, assistant: str | None) -> ConversationTurn:
         raise WrongType(f"a turn is two texts, or has a user_message and an assistant_response; not {type(turn).__name__}")
     else:
         told = ConversationTurn(
-            turn.user_message, turn.assistant_response, _as_json(getattr(turn, "trajectory_digest", None)), getattr(turn, "ts", 0.0)
+            turn.user_message, turn.assistant_response, _as_json(getattr(turn, "trajectory_digest", None)), getattr(turn, "ts", None) or 0.0
         )
+        rim.time(told.ts, "ts")
     for text, name in ((told.user_message, "user_message"), (told.assistant_response, "assistant_response")):
         if not isinstance(text, str):
             raise WrongType(f"{name} must be text, not {type(text).__name__}")

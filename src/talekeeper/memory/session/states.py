@@ -11,7 +11,7 @@ import hashlib
 import json
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from talekeeper import rim
@@ -25,24 +25,27 @@ MAX_ID = rim.MAX_NAME - len("/assistant")
 
 
 class Stored(NamedTuple):
-    """What a state says: a summary of turns that it does not have, the turns, how many pages stand before them, and what tells whether
-    these are the pages that one knows ("": an earlier version wrote the state, which did not say)."""
+    """What a state says: a summary of turns that it does not have, the turns, how many pages stand before them, what tells whether
+    these are the pages that one knows ("": an earlier version wrote the state, which did not say), and the ids of turns that were
+    forgotten for good."""
 
     earlier: str = ""
     pairs: Sequence[Pair] = ()
     pages: int = 0
     pages_id: str = ""
+    forgotten: Collection[str] = ()
 
 
 def dump_state(
-    earlier: str, summary: str, pairs: Sequence[Pair], recent: int, health: HealthState, pages: int = 0, pages_id: str = ""
-) -> dict[str, Any]:
+    earlier: str, summary: str, pairs: Sequence[Pair], recent: int, health: HealthState, pages: int = 0, pages_id: str = "",
+    forgotten: Collection[str] = (),
+) -> dict[str, Any]:  # fmt: skip
     """The state of a conversation. `earlier`: what is known of turns that nobody has any more; `summary`: of all that are not in it."""
     turns = [dump_pair(pair) for pair in pairs if not pair.event]
     pending = max(0, len(turns) - recent)
     return {
         "version": VERSION, "health": health.value, "summary": summary, "pending": turns[:pending], "turns": turns[pending:], "backlog": [],
-        "earlier": earlier, "pages": pages, "pages_id": pages_id,
+        "earlier": earlier, "pages": pages, "pages_id": pages_id, "forgotten": sorted(forgotten),
     }  # fmt: skip
 
 
@@ -69,7 +72,10 @@ def parse_state(state: object) -> Stored:
         rows += part
     seen: Counter[str] = Counter()
     earlier = _text(state, "earlier" if "earlier" in state else "summary", "the memory state")
-    return Stored(earlier, [_parse(row, seen) for row in rows], pages, _text(state, "pages_id", "the memory state"))
+    forgotten = state.get("forgotten") or []
+    if not isinstance(forgotten, list | tuple) or not all(isinstance(name, str) for name in forgotten):
+        raise InvalidInput("forgotten of the memory state must be a list of ids")
+    return Stored(earlier, [_parse(row, seen) for row in rows], pages, _text(state, "pages_id", "the memory state"), forgotten)
 
 
 def _parse(row: object, seen: Counter[str]) -> Pair:
