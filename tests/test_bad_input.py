@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import talekeeper as tk
+from talekeeper import memory
 
 if TYPE_CHECKING:
     from tests.conftest import OpenKeeper
@@ -366,3 +367,41 @@ async def test_only_a_path_or_a_store_can_be_opened(target: object) -> None:
     with pytest.raises(tk.WrongType, match="a file's path"):
         async with tk.open(target):  # type: ignore[arg-type]
             pass
+
+
+async def rules_nothing(action: str) -> Any:
+    return "14. Hits."
+
+
+BAD: Any = 5
+MEMORY_CALLS: dict[str, tuple[Call, str]] = {
+    "a threshold that is no number": (lambda s: memory.MemoryManager(s).is_near_limit("rogue", float("nan")), "threshold must be a number"),
+    "an endless threshold": (lambda s: memory.MemoryManager(s).is_near_limit("rogue", float("inf")), "threshold must be a number"),
+    "no state": (lambda s: memory.context_manager(None), "agents' memory is that of a Story, not of a NoneType"),  # type: ignore[call-overload]
+    "a state without a story": (lambda s: memory.context_manager({}), 'put it under "story"'),
+    "no contributors": (lambda s: memory.remember(s, "rogue", contributors=None), "contributors must be a list"),  # type: ignore[arg-type]
+    "a contributor that is none": (lambda s: memory.remember(s, "rogue", contributors=[BAD]), "contributors must be a list"),
+    "extras of remember": (lambda s: memory.remember(s, "rogue", extras=BAD), "extras must map parts to notes, not int"),
+    "extras of build_context": (lambda s: memory.build_context(s, "rogue", extras=BAD), "extras must map parts to notes, not int"),
+    "a session that is a list": (lambda s: memory.session_summary(s, "rogue", []), "number must be a whole number, not list"),  # type: ignore[arg-type]
+    "a character that is a number": (lambda s: memory.character_facts(s, "rogue", BAD), "a character must be a seat's id or a name"),
+    "a moment that is text": (lambda s: memory.add_adventure_moment(s, "x", of=2), "an AdventureMoment, not str"),  # type: ignore[arg-type]
+    "a text to pin": (lambda s: memory.pin_moment(s, "x"), "an AdventureMoment, not str"),  # type: ignore[arg-type]
+    "no keeper": (lambda s: memory.resolve_action_with_moments(s, None, "I hit."), "keeper must be an async function"),  # type: ignore[arg-type]
+    "no ruling": (lambda s: memory.resolve_action_with_moments(s, rules_nothing, "I hit."), "with a KeeperResponse, not str"),
+    "a ruling at once": (lambda s: memory.resolve_action_with_moments(s, str.upper, "I hit."), "with a KeeperResponse, not str"),  # type: ignore[arg-type]
+}
+
+
+@pytest.mark.parametrize("name", MEMORY_CALLS)
+async def test_a_call_of_a_memory_that_cannot_mean_anything_is_refused(quick_story: tk.Story, name: str) -> None:
+    call, message = MEMORY_CALLS[name]
+    before = await look(quick_story)
+    with pytest.raises(tk.InvalidInput, match=message):
+        await call(quick_story)
+    assert await look(quick_story) == before
+
+
+async def test_agents_memory_is_of_a_story_and_not_of_its_past(quick_story: tk.Story) -> None:
+    with pytest.raises(tk.WrongType, match="that of a Story, not of a Past"):
+        memory.MemoryManager(await quick_story.at(5))  # type: ignore[arg-type]

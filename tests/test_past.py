@@ -24,6 +24,7 @@ async def shown(story: tk.Story | Past) -> dict[str, Any]:
             found[f"{seat.id} {budget} folds"] = await story.folds(seat.id, budget=budget)
         found[f"{seat.id} recall"] = await story.recall(seat.id, "mark7x ferryman", limit=20)
         found[f"{seat.id} brief"] = await story.brief(seat.id)
+        found[f"{seat.id} recap"] = await story.recap(seat.id, pending=True)
     return found
 
 

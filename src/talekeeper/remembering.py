@@ -13,13 +13,13 @@ from typing import TypeAlias
 
 from talekeeper import rim
 from talekeeper.assembly import PINNED, Row, assemble, note_row, turn_rows
-from talekeeper.context import MORE_TO_CHOOSE, Plan, Wish, has_canon, make_plan, make_stretch, own_cut
+from talekeeper.context import MORE_TO_CHOOSE, Plan, Wish, has_canon, make_plan, make_recap, make_stretch, own_cut
 from talekeeper.errors import BudgetTooSmall, Conflict, InvalidInput, UnknownFold, UnknownTurn, WrongType
 from talekeeper.folds import Missing, Node, first_key, leaves_after, rewritten_key, roots_until
 from talekeeper.hot import Hot
 from talekeeper.marking import Gathering, V, gather, read_marks, topics
 from talekeeper.model import AUTHOR_KINDS, HEARD_KINDS, Block, Context, Fold, Item, Marked, MemoryKey, Recap, Recollection, Seat, Turn
-from talekeeper.paragraphs import Line, Sources, as_fold
+from talekeeper.paragraphs import Line, Sources, Unfold, as_fold
 from talekeeper.ports import Position, Span, TokenCounter
 from talekeeper.recalling import recollect
 from talekeeper.recipe import DEFAULT_RECIPE, Note, Recipe, mark_note
@@ -81,10 +81,9 @@ class Remembering:
         budget = hot.state.seats[seat].token_limit if budget is None else rim.whole(budget, "budget")
         if not isinstance(recipe, Recipe):
             raise WrongType(f"recipe must be a Recipe, not {type(recipe).__name__}")
-        if extras is not None and not isinstance(extras, Mapping):
-            raise WrongType(f"extras must map parts to notes, not {type(extras).__name__}")
+        given = rim.extras(extras)
         hits = await recollect(hot, seat, rim.text(query, "query"), tokens=budget) if query is not None else []
-        notes = {**await self._noted(seat, recipe), **(extras or {})}
+        notes = {**await self._noted(seat, recipe), **given}
         return await self._context(hot.state.seats[seat], seat, budget, recipe, notes, hits)
 
     async def _noted(self, seat: str, recipe: Recipe) -> dict[str, Sequence[Note]]:
@@ -230,6 +229,26 @@ class Remembering:
         """The gathering's value over all that the seat heard, at a cost that follows what is new. `beside`: values of yours in it."""
         await self._know(seat)
         return await gather(self._hot, rim.known_seat(seat, self._hot.state.seats), gathering, beside)
+
+    async def recap(self, seat: str, *, keep: int | None = None, budget: int = 1000, pending: bool = False, folded: bool = False) -> Recap:
+        """The newest `keep` turns that the seat heard (by default as many as it keeps), as they are, and everything before them as folds
+        in at most `budget` tokens.
+
+        `pending`: turns whose fold still waits for a model stay as they are as well. `folded`: no turn before them is shown as it is, not
+        even where there would be room for it."""
+        hot = self._hot
+        rim.known_seat(seat, hot.state.seats)
+        rim.whole(budget, "budget")
+        await hot.refresh()
+        who = hot.state.seats[seat]
+        count = who.keep if keep is None else rim.whole(keep, "keep")
+        since = await self._first_waiting() if pending else None
+        unfold: Unfold = "none" if folded else "unless a model"
+        return await hot.supply(lambda: make_recap(who, count, since, budget, hot.sources(), unfold))
+
+    async def _first_waiting(self) -> int | None:
+        """The first turn whose fold a model is about to make. Of what is past, none is."""
+        return None
 
     async def _read_once(self, what: Hashable, make: Callable[[], Awaitable[V]]) -> V:
         """What `make` reads off the story as it stands, read once until that changes: for what is asked several times in a round."""

@@ -113,6 +113,15 @@ def whole(value: object, what: str, *, least: int = 0) -> int:
     return value
 
 
+def extras(value: object) -> Mapping[str, Any]:
+    """Notes by the parts of a context that they belong to; none where there are none."""
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise WrongType(f"extras must map parts to notes, not {type(value).__name__}")
+    return value
+
+
 def number(value: object, what: str) -> float:
     """A number that can be compared with others: neither infinite nor none at all."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):

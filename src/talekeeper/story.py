@@ -13,12 +13,11 @@ from typing import Any
 
 from talekeeper import recall as ranking
 from talekeeper import rim
-from talekeeper.context import make_recap
 from talekeeper.errors import Conflict, InvalidInput, UnknownFold, UnknownTurn
 from talekeeper.folds import Node, Ref, extract, rewritten_key
 from talekeeper.marking import marked
-from talekeeper.model import AUTHOR_KINDS, BranchInfo, Fold, Health, HealthState, Mark, Marked, Recap, Stats, Turn
-from talekeeper.paragraphs import Unfold, as_fold
+from talekeeper.model import AUTHOR_KINDS, BranchInfo, Fold, Health, HealthState, Mark, Marked, Stats, Turn
+from talekeeper.paragraphs import as_fold
 from talekeeper.ports import Branch, Commit, Entry, Erase, FoldRecord, Position, Span, targets
 from talekeeper.remembering import Remembering, TurnRef
 from talekeeper.replay import Past, look_back
@@ -393,22 +392,6 @@ class Story(Telling, Remembering):
         """Where the text stands that a fold was made from: the turn itself, or the edit of it."""
         edited = self._hot.shared.names.position(ref.revision) if ref.revision else None
         return edited or ref.position
-
-    async def recap(self, seat: str, *, keep: int | None = None, budget: int = 1000, pending: bool = False, folded: bool = False) -> Recap:
-        """The newest `keep` turns that the seat heard (by default as many as it keeps), as they are, and everything before them as folds
-        in at most `budget` tokens.
-
-        `pending`: turns whose fold still waits for a model stay as they are as well. `folded`: no turn before them is shown as it is, not
-        even where there would be room for it."""
-        hot = self._hot
-        rim.known_seat(seat, hot.state.seats)
-        rim.whole(budget, "budget")
-        await hot.refresh()
-        who = hot.state.seats[seat]
-        count = who.keep if keep is None else rim.whole(keep, "keep")
-        since = await self._first_waiting() if pending else None
-        unfold: Unfold = "none" if folded else "unless a model"
-        return await hot.supply(lambda: make_recap(who, count, since, budget, hot.sources(), unfold))
 
     async def _first_waiting(self) -> int | None:
         """The first turn whose fold a model is about to make. One that was given up for now is not waited for."""

@@ -126,6 +126,8 @@ class MemoryManager:
     """
 
     def __init__(self, story: Story) -> None:
+        if not isinstance(story, Story):
+            raise WrongType(f"agents' memory is that of a Story, not of a {type(story).__name__}")
         self._story = story
 
     # -- looking ---------------------------------------------------------------------------------------------------------
@@ -181,6 +183,7 @@ class MemoryManager:
         share: object = threshold
         if isinstance(share, bool) or not isinstance(share, int | float):
             raise WrongType(f"threshold must be a number such as {NEAR}, not {type(share).__name__}")
+        rim.number(share, "threshold")
         seat = self._seat(agent_name)
         if seat is None:
             return False
@@ -408,6 +411,8 @@ async def context_manager(state: Story | Mapping[str, Any]) -> dict[str, Any]:
     Of a story it returns a report per agent. As a node of a graph it takes the state, with the story under "story", and returns it with
     the reports under "memory_reports". One agent's failure is in its report and harms no other."""
     if isinstance(state, Mapping):
+        if "story" not in state:
+            raise InvalidInput('the state has no story: put it under "story"')
         reports = await context_manager(state["story"])
         return {**state, "memory_reports": reports, "summarization_in_progress": False}
     manager = MemoryManager(state)

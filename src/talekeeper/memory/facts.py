@@ -17,7 +17,7 @@ from functools import lru_cache
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 from talekeeper import rim
-from talekeeper.errors import InvalidInput
+from talekeeper.errors import InvalidInput, WrongType
 from talekeeper.memory.naming import cast_of, key_of, met_seats, named_in
 from talekeeper.model import Marked, Seat, Turn
 from talekeeper.recipe import Note
@@ -102,6 +102,8 @@ async def add(
 
 async def character_facts(story: Remembering, seat: str, character: str | None = None) -> CharacterFacts:
     """What the seat knows of a character: by default of itself. A character is a seat's id, or any name."""
+    if character is not None and not isinstance(character, str):
+        raise WrongType(f"a character must be a seat's id or a name, not {type(character).__name__}")
     asked = character if character is not None else seat
     seats = await met_seats(story, seat, asked)
     marks, value = await story._read_once(("all facts", seat), lambda: _all_facts(story, seat))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from inspect import isawaitable
 from typing import Any, Literal, get_args
 
 from talekeeper import rim
@@ -149,8 +150,14 @@ def _told(moments: Iterable[AdventureMoment]) -> str:
 
 def moment_mark(moment: AdventureMoment) -> Mark:
     """The moment as a mark, to be appended with the turn in which it happened: `story.append(…, marks=[moment_mark(moment)])`."""
+    _check_moment(moment)
     data = {"type": moment.type, "summary": moment.summary, "significance": moment.significance}
     return Mark(TOPIC, data, rank=moment.significance + _PINNED * moment.pinned, keep=MAX_ADVENTURE_MOMENTS, lasting=_PINNED)
+
+
+def _check_moment(moment: object) -> None:
+    if not isinstance(moment, AdventureMoment):
+        raise WrongType(f"a moment must be an AdventureMoment, not {type(moment).__name__}")
 
 
 async def add_adventure_moment(story: Story, moment: AdventureMoment, *, of: TurnRef) -> AdventureMoment:
@@ -161,6 +168,7 @@ async def add_adventure_moment(story: Story, moment: AdventureMoment, *, of: Tur
 
 async def pin_moment(story: Story, moment: AdventureMoment, pinned: bool = True) -> AdventureMoment:
     """Keeps a moment whatever happens, or lets go of it again."""
+    _check_moment(moment)
     marks = {mark.id: mark for mark in await story.marks(None, TOPIC)}
     if moment.id not in marks:
         raise InvalidInput(f"the story has no such moment now: {moment.line}")
@@ -186,11 +194,21 @@ async def resolve_action_with_moments(
     location: str | None = None, marks: Sequence[Mark] = (),
 ) -> tuple[Turn, KeeperResponse]:  # fmt: skip
     """Asks the keeper about an action and appends the outcome as an event, with its moment, in one step."""
-    ruling = await keeper(action)
+    ruling = await _ruling(keeper, action)
     moment = build_moment_from_keeper(ruling, 0)
     noted = [*marks, moment_mark(moment)] if moment is not None else list(marks)
     turn = await story.append("", ruling.resolution, kind="event", heard_by=heard_by, location=location, marks=noted)
     return turn, ruling
+
+
+async def _ruling(keeper: Callable[[str], Awaitable[object]], action: str) -> KeeperResponse:
+    if not callable(keeper):
+        raise WrongType(f"keeper must be an async function of the action, not {type(keeper).__name__}")
+    answer: object = keeper(action)
+    ruling = await answer if isawaitable(answer) else answer
+    if not isinstance(ruling, KeeperResponse):
+        raise WrongType(f"the keeper must answer with a KeeperResponse, not {type(ruling).__name__}")
+    return ruling
 
 
 async def build_context(
@@ -198,7 +216,8 @@ async def build_context(
     recipe: Recipe = DEFAULT_RECIPE, extras: Mapping[str, Sequence[Note]] | None = None,
 ) -> Context:  # fmt: skip
     """`Story.context`, with the moments or without."""
-    notes = dict(extras or {}) if include_moments else {**(extras or {}), "moments": ()}
+    given = rim.extras(extras)
+    notes = given if include_moments else {**given, "moments": ()}
     return await story.context(seat, budget=budget, query=query, recipe=recipe, extras=notes)
 
 

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TypeAlias
 
 from talekeeper import rim
+from talekeeper.errors import WrongType
 from talekeeper.memory.callbacks import callback_notes, find_callbacks
 from talekeeper.memory.facts import character_facts, fact_notes
 from talekeeper.memory.scopes import MemoryService
@@ -76,10 +77,14 @@ async def remember(
     What a recipe has no part for is not asked for to be shown."""
     known = {one.id: one for one in story.seats}
     rim.known_seat(seat, known)
+    given = rim.extras(extras)
+    asked: object = contributors
+    if not isinstance(asked, Sequence) or not all(map(callable, asked)):
+        raise WrongType(f"contributors must be a list of async functions of a story and a seat, not {contributors!r}")
     parts = {part.name for part in recipe.volatile}
     notes: dict[str, Sequence[Note]] = {}
     for contributor in contributors:
         for part, rows in (await contributor(story, known[seat])).items():
             if part in parts and rows:
                 notes[part] = [*notes.get(part, ()), *rows]
-    return await story.context(seat, budget=budget, query=query, recipe=recipe, extras={**notes, **(extras or {})})
+    return await story.context(seat, budget=budget, query=query, recipe=recipe, extras={**notes, **given})

@@ -82,6 +82,7 @@ async def list_sessions(story: Remembering, seat: str) -> list[Session]:
 
 async def session_summary(story: Remembering, seat: str, number: int, *, budget: int = 500) -> SessionSummary:
     """What happened in that session, as the seat knows it, in at most `budget` tokens."""
+    rim.whole(number, "number")
     known = {session.number: session for session in await list_sessions(story, seat)}
     if number not in known:
         raise InvalidInput(f"the seat {seat!r} knows of no session {number!r}; it knows of: {', '.join(map(str, known))}")
