@@ -1099,6 +1099,30 @@ async def test_a_turn_that_only_the_store_has_can_be_forgotten() -> None:
     assert store.states == written
 
 
+class FailingStore(StateStore):
+    """Takes pages, and no state while it is down."""
+
+    down = True
+
+    async def save_memory_state(self, key: str, state: dict[str, Any]) -> None:
+        if self.down and key == KEY.composite():
+            raise OSError("down")
+        await super().save_memory_state(key, state)
+
+
+async def test_what_was_forgotten_leaves_a_page_that_was_left_behind_by_a_save_that_failed() -> None:
+    store, memory = FailingStore(), elsewhere()
+    await memory.add_turn("My password is hunter2.", "Noted.", id="slip")
+    await talk(memory, 127)
+    with pytest.raises(OSError, match="down"):
+        await memory.persist(store)
+    assert "hunter2" in json.dumps(store.states)
+    store.down = False
+    await memory.forget("slip", store)
+    assert "hunter2" not in json.dumps(store.states)
+    assert stored_in(store) == [question(number) for number in range(127)]
+
+
 async def test_when_a_turn_was_told_is_noted(keeper: tk.Keeper) -> None:
     memory, store, again = memory_on(keeper), StateStore(), elsewhere()
     await memory.add_turn(tk.ConversationTurn("Hi", "Hello", ts=1_000_000_000.5))

@@ -94,10 +94,24 @@ class Archive:
                 await self._write_page(number, told)
             elif not all_pages:
                 break
+        if all_pages:
+            await self._clean_beyond()
+
+    async def _clean_beyond(self) -> None:
+        """A page that no state counts, as saving failed after it was written, may hold what was forgotten as well."""
+        number = len(self._leaves)
+        while page := await self._page(number):
+            kept = [pair for pair in page if pair.id not in self.forgotten]
+            if len(kept) < len(page):
+                await self._save_page(number, kept)
+            number += 1
 
     async def _write_page(self, number: int, pairs: Sequence[Pair]) -> None:
-        await result(self.store.save_memory_state(self._page_name(number), dump_state("", "", pairs, 0, HealthState.HEALTHY)))
+        await self._save_page(number, pairs)
         self._leaves[number : number + 1] = [_leaf(pairs)]
+
+    async def _save_page(self, number: int, pairs: Sequence[Pair]) -> None:
+        await result(self.store.save_memory_state(self._page_name(number), dump_state("", "", pairs, 0, HealthState.HEALTHY)))
 
     def is_behind(self, pairs: Iterable[Pair]) -> bool:
         """Whether one of the newest turns that it holds lacks a half which is there by now."""
