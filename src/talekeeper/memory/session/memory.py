@@ -380,14 +380,14 @@ class DefaultShortTermMemory:
         store = store if store is not None else self._archive.store if self._archive is not None else None
         if hasattr(store, "load_memory_state") and hasattr(store, "save_memory_state"):
             async with self._saving:
-                found = await self._forget_in(self._archive_in(store, self._own_key(key)), story, name) or found
+                found = await self._forget_in(self._archive_in(store, self._own_key(key)), story, name, found)
         if not found:
             raise UnknownTurn(f"this conversation has no turn {turn!r}")
 
-    async def _forget_in(self, archive: Archive, story: Story, name: str) -> bool:
-        """Leaves nothing of the turn in the store but its id; whether it was there, or still is in the log."""
+    async def _forget_in(self, archive: Archive, story: Story, name: str, found: bool) -> bool:
+        """Leaves nothing of the turn in the store but its id; whether it was found, in the log before or there."""
         await self._read(archive)
-        found = await entries.forget(story, name) or name in archive.ids | archive.forgotten
+        found = await entries.forget(story, name) or found or name in archive.ids | archive.forgotten
         if found:
             archive.forgotten.add(name)
             archive.soiled = archive.owes = True
