@@ -299,6 +299,7 @@ async def test_the_title_of_a_session_answers_only_where_nothing_else_does(story
     await long_ago(story)
     assert await order(story, "What was in the letter?") == [told.id]
     assert (await story.recall("rogue", "Marek"))[0].turn.kind == "session"
+    assert (await story.recall("rogue", "The letter of Marek"))[0].turn.kind == "session", "word for word"
 
 
 async def test_the_commonest_verbs_of_a_question_weigh_little(story: tk.Story) -> None:

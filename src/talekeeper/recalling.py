@@ -47,7 +47,8 @@ async def recollect(
     ranking = Ranking(query, found, View(reader.heard.turns, reader.heard.sizes, after, before, sorted(sessions), average))
     said = await reader.read(ranking.unread)
     order = [row for row in ranking.order(said, hot.index.features, 0.0 if own else recall.AROUND) if row.own or not own]
-    told = [row for row in order if reader.heard.turns[row.seq].kind != "session"]
+    # A session's title takes no turn's place, unless it is what was asked for, word for word (I1).
+    told = [row for row in order if reader.heard.turns[row.seq].kind != "session" or row.score >= recall.PHRASE_BONUS]
     return await _first(hot, reader, told or order, limit, tokens, once=not own)
 
 
