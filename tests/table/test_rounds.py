@@ -274,6 +274,22 @@ async def test_a_story_that_moved_on_meanwhile_is_not_written_over(keeper: tk.Ke
     assert "I go." not in [turn.text for turn in await table.story.turns()]
 
 
+@pytest.mark.parametrize("text", ["a\0b", "caf\udce9", "x" * (100 * 1024 + 1)])
+async def test_what_cannot_be_stored_is_refused_before_it_is_kept(open_file: OpenKeeper, tmp_path: Path, text: str) -> None:
+    table = await table_of(await open_file(), Plain(), "wren")
+    async with Game(table, tmp_path / "rounds") as game:
+        with pytest.raises(tk.InvalidInput, match="the nudge"):
+            [beat async for beat in game.round(text)]
+        [beat async for beat in game.round()]
+        with pytest.raises(tk.InvalidInput, match="the answer"):
+            [beat async for beat in game.answer(text)]
+        assert game.waiting is not None
+    async with Game(table, tmp_path / "rounds") as game:
+        assert game.waiting is not None
+        assert [beat.kind async for beat in game.answer("é" * (50 * 1024))][-1] == "done"
+        await play(game, " ")
+
+
 async def test_a_whisper_does_not_disturb_a_round_that_waits(open_file: OpenKeeper, tmp_path: Path) -> None:
     brain = Plain()
     table = await table_of(await open_file(), brain, "wren")

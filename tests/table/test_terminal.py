@@ -64,6 +64,17 @@ def test_the_end_of_the_input_is_leaving_and_a_wrong_command_is_told(file: str) 
     assert "Until next time" in out
 
 
+def test_a_line_that_cannot_be_stored_is_asked_for_again(file: str) -> None:
+    typed = b"/nudge a\0b\na\0b\ncaf\xe9\nI ask Marlo about the job.\n/moments\n/quit\n"
+    result = CliRunner().invoke(main, ["play", "--file", file, "--seed", "5"], input=typed, catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    assert "the nudge has a NUL byte" in result.output
+    assert "the answer has a NUL byte" in result.output
+    assert "it was not read as UTF-8" in result.output
+    assert "took Marlo Finch's job" in result.output
+    assert "Until next time" in run("play", "--file", file, typed="/quit\n")
+
+
 def test_an_ending_on_request(file: str) -> None:
     out = run("play", "--file", file, "--seed", "5", typed="I ask Marlo about the job.\n/end\n")
     assert "Epilogue" in out

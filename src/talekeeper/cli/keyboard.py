@@ -7,6 +7,7 @@ that thread, and the event loop has another: models go on summarising while some
 from __future__ import annotations
 
 import asyncio
+import io
 import sys
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
@@ -39,7 +40,13 @@ class Keyboard:
         return await asyncio.wrap_future(typed)
 
     def attend(self, work: Coroutine[Any, Any, T]) -> T:
-        """Lets the work run, and reads for it. Ctrl-C cancels the work, waits until it has cleaned up, and is raised again."""
+        """Lets the work run, and reads for it. Ctrl-C cancels the work, waits until it has cleaned up, and is raised again.
+
+        What is not UTF-8 comes as lone surrogates, which nothing that is kept takes: one line is refused, and not all that follow it."""
+        reconfigure = getattr(sys.stdin, "reconfigure", None)
+        if reconfigure is not None:
+            with suppress(io.UnsupportedOperation):  # something was read already
+                reconfigure(errors="surrogateescape")
         done: Future[T] = Future()
         stop: Future[Callable[[], object]] = Future()
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from talekeeper import rim
 from talekeeper.cli.keyboard import Keyboard, Quit
 from talekeeper.cli.look import branch_lines, why_lines
 from talekeeper.cli.screen import Prose, Status, alarm, bold, colour, dim, hang, one_line, rule, safe
@@ -256,7 +257,12 @@ class Terminal:
         elif meant := self._meant(text):
             click.echo(f"did you mean /{meant}? What {name} does needs more than a word")
         elif text:
-            await self._show(self._game.answer(choices[int(text) - 1] if _NUMBER.fullmatch(text) else text))
+            try:
+                await self._show(self._game.answer(choices[int(text) - 1] if _NUMBER.fullmatch(text) else text))
+            except InvalidInput as exc:
+                if self._game.waiting is not waiting:
+                    raise
+                click.echo(alarm(one_line(f"{exc}. Say it again, without that.")))
 
     def _meant(self, text: str) -> str:
         """The command that a single word without a slash most likely means; empty if it is none."""
@@ -383,7 +389,7 @@ class Terminal:
     async def _on_nudge(self, words: list[str]) -> None:
         if not words:
             raise InvalidInput("what do you wish for? /nudge TEXT")
-        self._nudge = " ".join(words)
+        self._nudge = rim.text(" ".join(words), "the nudge")
         click.echo(dim("the game master will hear of it, once"))
 
     async def _on_undo(self, words: list[str]) -> None:

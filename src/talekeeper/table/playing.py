@@ -28,6 +28,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.types import Command
 
+from talekeeper import rim
 from talekeeper.errors import InvalidInput
 from talekeeper.model import MemoryKey
 from talekeeper.table.flight import DM, Flight, Told, take_off
@@ -147,6 +148,7 @@ class Game:
     async def round(self, nudge: str | None = None) -> AsyncGenerator[Beat, None]:
         """Plays a round, as far as the next person's turn. One that was left waiting is dropped and begun anew; one that was cut short
         is taken up, and what was said in it before comes first."""
+        nudge = None if nudge is None else sayable(nudge, "the nudge")
         await self.look()
         if self._flight is not None and self.waiting is None:
             given: Flight | None = None
@@ -163,7 +165,8 @@ class Game:
         """A person acts, and the round goes on. A blank text lets the turn pass."""
         if self.waiting is None:
             raise InvalidInput("nobody's turn is being waited for: begin a round first")
-        async for beat in self._run(Command(resume=text)):
+        said = sayable(text, "the answer")  # before it is kept: a round cannot get rid of it again
+        async for beat in self._run(Command(resume=said)):
             yield beat
 
     async def finish(self) -> AsyncGenerator[Beat, None]:
@@ -198,6 +201,11 @@ class Game:
         if kept:
             await self._saver.adelete_thread(self._thread)
         yield Beat("done")
+
+
+def sayable(value: object, what: str) -> str:
+    """What a person types into a round: a text that may be stored, or nothing."""
+    return "" if isinstance(value, str) and not value.strip() else rim.text(value, what)
 
 
 def _speech(role: str, seat: str, text: str, hearers: list[str]) -> Iterator[Beat]:
