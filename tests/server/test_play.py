@@ -78,6 +78,28 @@ async def test_a_whisper_is_for_some_ears_and_the_round_goes_on_after_it(owner: 
     assert "I smile at the steward." in texts
 
 
+async def test_what_is_sent_again_is_done_once(owner: Client) -> None:
+    again = [{"Idempotency-Key": name} for name in ("whisper", "step", "act", "undo")]
+    whisper = {"speaker": "dm", "to": ["nell"], "text": "The steward lies."}
+    told = [await owner.do("POST", f"{LAMP}/whisper", whisper, headers=again[0]) for _ in range(3)]
+    assert len({turn["id"] for turn in told}) == 1
+    for _ in range(2):
+        await owner.do("POST", f"{LAMP}/step", headers=again[1])
+        assert (await rested(owner))["waiting"] == "nell"
+    for _ in range(2):
+        await owner.do("POST", f"{LAMP}/act", {"text": "I sing of the sea."}, headers=again[2])
+        assert (await rested(owner))["round"] == 2
+    await play(owner)
+    await owner.do("POST", f"{LAMP}/step")
+    await rested(owner)
+    await owner.do("POST", f"{LAMP}/act", {"text": "I sing of the sea."}, headers=again[2])
+    assert (await rested(owner))["waiting"] == "nell", "a late retry is no answer to the next question"
+    sung = [turn for turn in (await owner.get(f"{LAMP}/turns"))["turns"] if turn["text"] == "I sing of the sea."]
+    assert len(sung) == 1
+    rounds = [(await owner.do("POST", f"{LAMP}/undo", headers=again[3]))["round"] for _ in range(2)]
+    assert rounds[0] == rounds[1]
+
+
 async def test_undo_takes_the_round_back_and_seats_can_be_taken_over(owner: Client) -> None:
     await play(owner)
     before = (await owner.get(f"{LAMP}/turns"))["turns"]

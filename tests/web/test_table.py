@@ -46,6 +46,27 @@ async def test_a_story_that_is_not_there_says_so(new_page: NewPage) -> None:
     await expect(page.locator(".scenario").first).to_be_visible()
 
 
+async def test_undo_takes_one_turn_back_whatever_is_looked_at(new_page: NewPage, api: Api) -> None:
+    seats = [{"id": "dm", "role": "dm"}, {"id": "rogue", "name": "Ann"}, {"id": "bard", "name": "Bo"}]
+    story = (await api("POST", "/stories", {"name": "plain-undo", "seats": seats}))["id"]
+    for number in range(6):
+        whisper = {"kind": "whisper", "heard_by": ["bard"]} if number in (1, 2, 4) else {}
+        await api("POST", f"/stories/{story}/turns", {"speaker": "dm", "text": f"Turn {number}.", **whisper})
+    page = await new_page(story)
+    await expect(page.locator(TOLD)).to_have_count(6)
+    await view_as(page, "rogue")
+    await page.keyboard.press("u")
+    await view_as(page, "")
+    await expect(page.locator(TOLD)).to_have_count(6)
+    await page.keyboard.press("u")
+    await expect(page.locator(TOLD)).to_have_count(5)
+    await scrub(page, 2)
+    await page.keyboard.press("u")
+    await page.keyboard.press("Escape")
+    await expect(page.locator(TOLD)).to_have_count(5)
+    assert (await api("GET", f"/stories/{story}"))["turns"] == 5
+
+
 async def test_a_story_without_a_game_is_told_and_whispered_and_undone(new_page: NewPage, api: Api) -> None:
     seats = [{"id": "dm", "role": "dm"}, {"id": "rogue", "name": "Ann"}, {"id": "bard", "name": "Bo"}]
     story = (await api("POST", "/stories", {"name": "plain", "seats": seats}))["id"]

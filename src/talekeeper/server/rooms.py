@@ -46,6 +46,8 @@ TELL_EVERY = 0.04
 """Seconds between two looks at a line that is being spoken."""
 AT_ONCE = 2
 """How many rounds are thought about at once; those that wait for a model do not count."""
+REQUESTS_KNOWN = 256
+"""How many requests of a game are known by name, so that one that is sent again does nothing twice."""
 BREATH = 0.6
 """Seconds between two rounds that play by themselves."""
 
@@ -123,6 +125,7 @@ class Room:
         self._seen = ""
         self._lock = asyncio.Lock()
         self._task: asyncio.Task[None] | None = None
+        self._done: dict[str, None] = {}
 
     @property
     def table(self) -> Table:
@@ -161,28 +164,48 @@ class Room:
 
     # -- rounds ----------------------------------------------------------------------------------------------------------------
 
-    async def step(self, nudge: str | None = None) -> None:
+    def did(self, request: str | None) -> bool:
+        """Whether what a request of that name asks for was done already. The newest names are kept while the game is at hand."""
+        return request is not None and request in self._done
+
+    def note(self, request: str | None) -> None:
+        """What a request asks for is done, or will be."""
+        if request is not None:
+            self._done[request] = None
+            if len(self._done) > REQUESTS_KNOWN:
+                del self._done[next(iter(self._done))]
+
+    async def step(self, nudge: str | None = None, request: str | None = None) -> None:
         """Begins a round."""
         await self.look()
+        if self.did(request):
+            return
         self._must_rest()
         if self.waiting:
             raise Problem(409, "someones-turn", f"It is {self.waiting}'s turn: let that seat act, or have it played by the AI.")
+        self.note(request)
         self._begin(self._rounds(nudge, once=True))
 
-    async def act(self, seat: str, text: str) -> None:
+    async def act(self, seat: str, text: str, request: str | None = None) -> None:
         """A person acts. Where the story has moved on since their turn came, the round is brought there again first."""
         await self.look()
+        if self.did(request):
+            return
         self._must_rest()
         if self.waiting and self.waiting != seat:
             raise Problem(409, "someones-turn", "It is another seat's turn. Wait for yours.")
         if not self.waiting and seat not in self.table.setup.humans:
             raise InvalidInput(f"{seat!r} is played by the AI: take the seat over first")
+        self.note(request)
         self._begin(self._answered(seat, text))
 
-    async def finish(self) -> None:
+    async def finish(self, request: str | None = None) -> None:
         """An ending now."""
         await self.look()
+        if self.did(request):
+            return
         self._must_rest()
+        self.note(request)
         self._begin(self._told(self.game.finish()))
 
     async def play(self, on: bool) -> None:

@@ -307,9 +307,9 @@ class Table:
         if await branch_played(self.story) != self.story.branch:
             await (await self.story.switch(MAIN)).mark(BRANCH, {"branch": self.story.branch}, heard_by=(), keep=1)
 
-    async def whisper(self, speaker: str, to: Sequence[str], text: str) -> Turn:
-        """Words for some ears only, at once and outside of any round."""
-        return await self.story.append(speaker, text, kind="whisper", heard_by=tuple(to))
+    async def whisper(self, speaker: str, to: Sequence[str], text: str, *, id: str | None = None) -> Turn:
+        """Words for some ears only, at once and outside of any round. `id`: told once, however often."""
+        return await self.story.append(speaker, text, kind="whisper", heard_by=tuple(to), id=id)
 
 
 async def begin(

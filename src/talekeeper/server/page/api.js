@@ -75,7 +75,22 @@ export async function call(method, path, options = {}) {
 
 export const get = (path, params) => call("GET", path, { params });
 export const post = (path, body, params) => call("POST", path, { body: body ?? {}, params });
-export const once = (path, body, params) => call("POST", path, { body, params, more: { "Idempotency-Key": crypto.randomUUID() } });
+
+// Tells something once: what got no answer keeps its name, and when it is sent again the server knows it.
+const unanswered = new Map();
+export async function once(path, body = {}, params = {}) {
+  const what = JSON.stringify([path, body, params]);
+  const name = unanswered.get(what) ?? crypto.randomUUID();
+  unanswered.set(what, name);
+  try {
+    const answer = await call("POST", path, { body, params, more: { "Idempotency-Key": name } });
+    unanswered.delete(what);
+    return answer;
+  } catch (error) {
+    if (error.status && error.status < 500) unanswered.delete(what);
+    throw error;
+  }
+}
 export const upload = (path, file, params) => call("POST", path, { sent: file, params });
 
 export async function download(path, name) {

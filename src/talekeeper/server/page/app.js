@@ -1,6 +1,6 @@
 // The table: one state, and every part of the page is drawn from it. What happens in the story comes over one line, in the view that is
 // shown; the page adds it to what it has and asks for the rest, so that a long story costs no more than a short one.
-import { follow, get, post, call, Problem } from "/page/api.js";
+import { call, follow, get, once, post, Problem } from "/page/api.js";
 import { $, arrange, h, know, put, toast } from "/page/dom.js";
 import { home } from "/page/home.js";
 import { drawPanel, drawTabs, TABS } from "/page/inspect.js";
@@ -61,12 +61,16 @@ const app = {
       return false;
     }
   },
-  step: (nudge) => app.do(() => post(`${app.path}/step`, nudge ? { nudge } : {}, app.where), "play"),
+  step: (nudge) => app.do(() => once(`${app.path}/step`, nudge ? { nudge } : {}, app.where), "play"),
   auto: (on) => app.do(() => post(`${app.path}/auto`, { on }, app.where), "play"),
-  act: (seat, text) => app.do(() => post(`${app.path}/act`, { text }, { ...app.where, seat }), "play"),
-  finish: () => app.do(() => post(`${app.path}/finish`, {}, app.where), "play"),
+  act: (seat, text) => app.do(() => once(`${app.path}/act`, { text }, { ...app.where, seat }), "play"),
+  finish: () => app.do(() => once(`${app.path}/finish`, {}, app.where), "play"),
   async undo() {
-    const done = await app.do(() => (app.game ? post(`${app.path}/undo`, {}, app.where) : post(`${app.path}/rewind`, { to: app.points.at(-2)?.id ?? "0" }, app.where)), "turns", "play", "branches", "line");
+    const back = async () => { // the log has more turns than the timeline has points
+      const { turns } = await get(`${app.path}/turns`, { ...app.where, newest: true, limit: 2 });
+      await post(`${app.path}/rewind`, { to: turns.length > 1 ? turns[0].id : "0" }, app.where);
+    };
+    const done = await app.do(() => (app.game ? once(`${app.path}/undo`, {}, app.where) : back()), "turns", "play", "branches", "line");
     if (done) toast(app.game ? "The last round is taken back. It stays as a branch." : "The last turn is taken back. It stays as a branch.");
   },
   fork: () => app.do(async () => {

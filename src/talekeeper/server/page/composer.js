@@ -1,5 +1,5 @@
 // What you say: an answer when it is your turn, words for some ears only, a wish for the next round.
-import { once, post } from "/page/api.js";
+import { once } from "/page/api.js";
 import { dot, h, put, sign, toast } from "/page/dom.js";
 
 const LONGEST = 4000;
@@ -96,7 +96,7 @@ function whispering(app) {
   const text = draft(app, "whisper", { required: true, placeholder: "Words for some ears only…", "aria-label": "What is whispered" });
   const send = async () => {
     if (!to.chosen().length) return toast("Say who is to hear it: tick a name above.", "bad");
-    const went = await app.do(() => post(`${app.path}/whisper`, { speaker: from.value, to: to.chosen(), text: text.value }, app.where));
+    const went = await app.do(() => once(`${app.path}/whisper`, { speaker: from.value, to: to.chosen(), text: text.value }, app.where));
     if (went) { text.sent(); app.look({ mode: "act" }); }
   };
   return h("form", { onsubmit: sending(send) }, h("p", { class: "ears" }, from, h("span", { class: "muted" }, "whispers to"), to.shown),
@@ -125,5 +125,5 @@ function telling(app, whisper) {
     if (await app.do(() => once(`${app.path}/turns`, body, { ...app.where, seat: app.dm ? "" : from.value }))) text.sent();
   };
   return h("form", { onsubmit: sending(send) }, h("p", { class: "ears" }, from, whisper ? [h("span", { class: "muted" }, "whispers to"), to.shown] : h("span", { class: "muted" }, "says to those who are there")),
-    h("div", { class: "line" }, text, h("button", { class: "button primary" }, whisper ? "Whisper" : "Say"), app.dm && !app.seat ? h("button", { type: "button", class: "button quiet icon", id: "undo", title: "Take the last turn back (u)", "aria-label": "Undo", disabled: !app.points.length, onclick: () => app.undo() }, sign("undo")) : null));
+    h("div", { class: "line" }, text, h("button", { class: "button primary" }, whisper ? "Whisper" : "Say"), app.dm && !app.seat ? h("button", { type: "button", class: "button quiet icon", id: "undo", title: "Take the last turn back (u)", "aria-label": "Undo", disabled: !app.points.length || Boolean(app.at), onclick: () => app.undo() }, sign("undo")) : null));
 }

@@ -2,9 +2,9 @@
 import { $, h } from "/page/dom.js";
 
 const KEYS = [
-  ["n", "play the next round", (app) => app.dm && app.play && app.step()],
-  ["p", "let it play on, or pause", (app) => app.dm && app.play && app.auto(!app.play.auto)],
-  ["u", "undo the last round", (app) => app.dm && app.undo()],
+  ["n", "play the next round", () => press("step-once")],
+  ["p", "let it play on, or pause", () => press("auto")],
+  ["u", "undo the last round", () => press("undo")],
   ["a", "answer", (app) => { app.look({ mode: "act" }); soon("answer"); }],
   ["w", "whisper", (app) => { if (app.dm || !app.game) { app.look({ mode: "whisper" }); soon("whisper"); } }],
   ["j / k", "next or previous turn", null],
@@ -16,6 +16,7 @@ const KEYS = [
   ["1–9", "view as that seat", null],
   ["?", "this list", () => shortcuts()],
 ];
+const press = (id) => $(id)?.click(); // a key does what its button does: nothing where that is not there, or off
 const soon = (id) => requestAnimationFrame(() => requestAnimationFrame(() => $(id)?.focus()));
 
 export function listenToKeys(app) {

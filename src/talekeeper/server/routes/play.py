@@ -10,7 +10,7 @@ from talekeeper.model import MemoryKey
 from talekeeper.replay import Past
 from talekeeper.server import game_schemas as games
 from talekeeper.server import ids, schemas
-from talekeeper.server.door import PREFIX, Authored, Entered, Granted, InHouse, Looking, LookingAt, Route, Visit
+from talekeeper.server.door import PREFIX, Authored, Entered, Granted, IdempotencyKey, InHouse, Looking, LookingAt, Route, Visit
 from talekeeper.server.problems import forbidden, invalid
 from talekeeper.server.rooms import Room
 from talekeeper.server.views import View
@@ -151,21 +151,24 @@ async def secrets(visit: Authored, room: Hosting, view: LookingAt) -> games.Secr
 
 
 @router.post("/stories/{story}/step", status_code=202, summary="Play a round")
-async def step(room: Hosting, body: games.Step | None = None) -> games.Play:
+async def step(visit: Authored, room: Hosting, body: games.Step | None = None, key: IdempotencyKey = None) -> games.Play:
     """Begins a round, as far as the next person's turn. Follow it with the stream of events; it is written at its end."""
-    await room.step(body.nudge if body is not None else None)
+    await room.step(body.nudge if body is not None else None, visit.told_once(key))
     return await _play(room, None)
 
 
 @router.post("/stories/{story}/act", status_code=202, summary="Act, when it is your turn")
-async def act(visit: Entered, room: InRoom, view: Looking, body: games.Act) -> games.Play:
+async def act(visit: Entered, room: InRoom, view: Looking, body: games.Act, key: IdempotencyKey = None) -> games.Play:
     """What a person does. The dm may answer for whoever is waited for."""
+    request = visit.told_once(key)
+    if room.did(request):
+        return await _play(room, view.seat)
     seat = view.seat or room.waiting
     if not seat:
         raise invalid("Nobody's turn is being waited for: play a round first.")
     if seat not in room.table.setup.humans:
         raise invalid("This seat is played by the AI: have it taken over first.")
-    await room.act(seat, body.text)
+    await room.act(seat, body.text, request)
     return await _play(room, view.seat)
 
 
@@ -177,17 +180,20 @@ async def auto(room: Hosting, body: games.Auto) -> games.Play:
 
 
 @router.post("/stories/{story}/finish", status_code=202, summary="Bring it to an end")
-async def finish(room: Hosting) -> games.Play:
+async def finish(visit: Authored, room: Hosting, key: IdempotencyKey = None) -> games.Play:
     """The epilogue is told, wherever the story is."""
-    await room.finish()
+    await room.finish(visit.told_once(key))
     return await _play(room, None)
 
 
 @router.post("/stories/{story}/undo", summary="Take rounds back")
-async def undo(room: Hosting, body: games.Undo | None = None) -> games.Play:
+async def undo(visit: Authored, room: Hosting, body: games.Undo | None = None, key: IdempotencyKey = None) -> games.Play:
     """The story, the game and every memory go back. What was played stays as a branch."""
+    request = visit.told_once(key)
     async with room.hold() as table:
-        await table.undo(body.rounds if body is not None else 1)
+        if not room.did(request):
+            await table.undo(body.rounds if body is not None else 1)
+            room.note(request)
     return await _play(room, None)
 
 
@@ -200,10 +206,10 @@ async def people(room: Hosting, body: games.People) -> games.Play:
 
 
 @router.post("/stories/{story}/whisper", status_code=201, summary="Whisper")
-async def whisper(visit: Authored, room: Hosting, body: games.Whisper) -> schemas.Turn:
+async def whisper(visit: Authored, room: Hosting, body: games.Whisper, key: IdempotencyKey = None) -> schemas.Turn:
     """Words for some ears only, at once and outside of any round."""
     async with room.hold() as table:
-        turn = await table.whisper(body.speaker, body.to, body.text)
+        turn = await table.whisper(body.speaker, body.to, body.text, id=visit.told_once(key))
     return await _shown(visit, turn.id)
 
 
