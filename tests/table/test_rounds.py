@@ -274,6 +274,26 @@ async def test_a_story_that_moved_on_meanwhile_is_not_written_over(keeper: tk.Ke
     assert "I go." not in [turn.text for turn in await table.story.turns()]
 
 
+@pytest.mark.parametrize("goes_on", [False, True])
+async def test_a_turn_that_was_taken_elsewhere_is_waited_for_no_more(open_file: OpenKeeper, tmp_path: Path, goes_on: bool) -> None:
+    brain = Plain()
+    table = await table_of(await open_file(), brain, *PARTY)
+    other = await resume(await open_file(), KEY, lambda scenario: brain)
+    async with Game(table, tmp_path / "rounds") as game:
+        [beat async for beat in game.round()]
+        async with Game(other, tmp_path / "rounds") as second:
+            [beat async for beat in second.answer("I was first.")]
+            if goes_on:
+                [beat async for beat in second.answer("So was I.")]
+                [beat async for beat in second.round()]
+        with pytest.raises(tk.Conflict, match="moved on since this round began: play it again"):
+            [beat async for beat in game.answer("I come too late.")]
+        assert game.waiting is not None
+        assert game.waiting.seat == PARTY[0 if goes_on else 1]
+        [beat async for beat in game.answer("Then I go.")]
+    assert "I come too late." not in [turn.text for turn in await table.story.turns()]
+
+
 @pytest.mark.parametrize("text", ["a\0b", "caf\udce9", "x" * (100 * 1024 + 1)])
 async def test_what_cannot_be_stored_is_refused_before_it_is_kept(open_file: OpenKeeper, tmp_path: Path, text: str) -> None:
     table = await table_of(await open_file(), Plain(), "wren")

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import re
 import sqlite3
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
-from talekeeper.cli import main
+from talekeeper.cli import keyboard, main
 
 
 def run(*args: str, typed: str = "") -> str:
@@ -73,6 +75,28 @@ def test_a_line_that_cannot_be_stored_is_asked_for_again(file: str) -> None:
     assert "it was not read as UTF-8" in result.output
     assert "took Marlo Finch's job" in result.output
     assert "Until next time" in run("play", "--file", file, typed="/quit\n")
+
+
+def test_a_story_that_is_played_at_two_terminals_goes_on_at_both(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines = iter(["I look at the harbour.", "I ask Marlo about the job.", "/moments", "/quit"])
+    begun: list[str] = []
+
+    def read(prompt: str) -> str:
+        if not begun:
+            call = [sys.executable, "-c", "from talekeeper.cli import main; main()", "play", "--file", file]
+            done = subprocess.run(call, input="I wait.\n/quit\n", capture_output=True, text=True, timeout=60, check=True)
+            begun.append(done.stdout)
+        return next(lines)
+
+    monkeypatch.setattr(keyboard, "_read", read)
+    out = run("play", "--file", file, "--seed", "5")
+    assert "Until next time" in begun[0]
+    assert "The story has moved on since this round began" in out
+    assert "Not told, so say it again if you still want to: I look at the harbour." in out
+    assert "took Marlo Finch's job" in out
+    told = run("log", "--file", file)
+    assert "I wait." in told
+    assert "I look at the harbour." not in told
 
 
 def test_an_ending_on_request(file: str) -> None:

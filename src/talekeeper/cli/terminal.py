@@ -17,7 +17,7 @@ from talekeeper import rim
 from talekeeper.cli.keyboard import Keyboard, Quit
 from talekeeper.cli.look import branch_lines, why_lines
 from talekeeper.cli.screen import Prose, Status, alarm, bold, colour, dim, hang, one_line, rule, safe
-from talekeeper.errors import InvalidInput, TalekeeperError
+from talekeeper.errors import Conflict, InvalidInput, TalekeeperError
 
 if TYPE_CHECKING:
     from talekeeper.model import Context
@@ -119,6 +119,7 @@ class Terminal:
         self._shown: set[str] = set()
         self._status = Status()
         self._offered: Beat | None = None
+        self._typed = ""
         self._table_commands: dict[str, Callable[[list[str]], Awaitable[None]]] = {
             form.split()[0][1:]: getattr(self, f"_on_{form.split()[0][1:]}") for form, _ in HELP
         }
@@ -138,15 +139,27 @@ class Terminal:
         played = 0
         await self._take_up()
         while rounds is None or played < rounds:
-            if self._game.waiting is None:
-                if (await self._table.state()).ending and self._table.setup.humans:
-                    click.echo(dim("\nThe story is over. /recap, /moments and /undo still work; /quit leaves."))
-                    await self._command(await self._keyboard.line("> "))
-                    continue
-                await self._show(self._game.round(self._take_nudge()))
-            while self._game.waiting is not None:
-                await self._turn(self._game.waiting)
-            played += 1
+            if self._game.waiting is None and (await self._table.state()).ending and self._table.setup.humans:
+                click.echo(dim("\nThe story is over. /recap, /moments and /undo still work; /quit leaves."))
+                await self._command(await self._keyboard.line("> "))
+                continue
+            try:
+                if self._game.waiting is None:
+                    await self._show(self._game.round(self._take_nudge()))
+                while self._game.waiting is not None:
+                    await self._turn(self._game.waiting)
+                played += 1
+            except Conflict:
+                await self._go_on_from_here()
+
+    async def _go_on_from_here(self) -> None:
+        """Somebody else has played this story on: says what was not told, and where the story is now."""
+        lost = f" Not told, so say it again if you still want to: {self._typed}" if self._typed else ""
+        click.echo(alarm(one_line(f"The story has moved on since this round began: it goes on from where it is now.{lost}")))
+        self._typed = ""
+        self._shown.clear()
+        await self._game.look()
+        await self._take_up()
 
     async def _take_up(self) -> None:
         """What a person who comes back wants to know: the moments so far, what was told last, and what was said in this round."""
@@ -257,8 +270,10 @@ class Terminal:
         elif meant := self._meant(text):
             click.echo(f"did you mean /{meant}? What {name} does needs more than a word")
         elif text:
+            self._typed = choices[int(text) - 1] if _NUMBER.fullmatch(text) else text
             try:
-                await self._show(self._game.answer(choices[int(text) - 1] if _NUMBER.fullmatch(text) else text))
+                await self._show(self._game.answer(self._typed))
+                self._typed = ""
             except InvalidInput as exc:
                 if self._game.waiting is not waiting:
                     raise

@@ -29,11 +29,11 @@ from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.types import Command
 
 from talekeeper import rim
-from talekeeper.errors import InvalidInput
+from talekeeper.errors import Conflict, InvalidInput
 from talekeeper.model import MemoryKey
 from talekeeper.table.flight import DM, Flight, Told, take_off
 from talekeeper.table.graph import turn_graph
-from talekeeper.table.table import ROUND, Table
+from talekeeper.table.table import MOVED_ON, ROUND, Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,10 +162,15 @@ class Game:
             yield beat
 
     async def answer(self, text: str) -> AsyncGenerator[Beat, None]:
-        """A person acts, and the round goes on. A blank text lets the turn pass."""
-        if self.waiting is None:
+        """A person acts, and the round goes on. A blank text lets the turn pass. Raises `Conflict` where the turn is waited for no more,
+        since somebody else has played on."""
+        asked, thread = self.waiting, self._thread
+        if asked is None:
             raise InvalidInput("nobody's turn is being waited for: begin a round first")
         said = sayable(text, "the answer")  # before it is kept: a round cannot get rid of it again
+        await self.look()
+        if self.waiting is None or (self.waiting.seat, self._thread) != (asked.seat, thread):
+            raise Conflict(MOVED_ON)
         async for beat in self._run(Command(resume=said)):
             yield beat
 

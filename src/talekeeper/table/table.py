@@ -44,6 +44,8 @@ _WORDS_KEPT = 6
 STATE_EVERY = 24
 """After so many rulings the whole state is noted, so that resuming need not fold the game from its beginning."""
 
+MOVED_ON = "the story has moved on since this round began: play it again from where it is now"
+
 
 @dataclass(frozen=True, slots=True)
 class Setup:
@@ -227,7 +229,7 @@ class Table:
         """Writes the round in one step. Raises `Conflict` where the story has moved since the round began."""
         state = await self.state()
         if not await self.takes(flight["version"]):
-            raise Conflict("the story has moved on since this round began: play it again from where it is now")
+            raise Conflict(MOVED_ON)
         drafts = drafts_of(flight, state)
         if not drafts:
             return []
