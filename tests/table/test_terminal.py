@@ -146,6 +146,31 @@ def refused(*args: str) -> str:
     return result.output
 
 
+def test_a_file_of_rounds_that_cannot_be_used_is_one_line(file: str) -> None:
+    run("play", "--file", file, "--seed", "5", typed="/quit\n")
+    rounds = Path(f"{file}.table")
+    rounds.write_bytes(b"no database " * 400)
+    for command in (["play"], ["delete", "--yes"]):
+        said = refused(*command, "--file", file)
+        assert "game.db.table' is damaged: remove it and play on; it only keeps rounds in flight" in said
+    rounds.unlink()
+    rounds.mkdir()
+    assert "game.db.table' is a directory" in refused("play", "--file", file)
+    rounds.rmdir()
+    rounds.symlink_to("nowhere/at/all")
+    assert "game.db.table' cannot be written: check its permissions" in refused("play", "--file", file)
+    rounds.unlink()
+    assert "Until next time" in run("play", "--file", file, typed="/quit\n")
+
+
+def test_a_story_that_cannot_be_written_is_not_begun_to_be_played(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    run("play", "--file", file, "--seed", "5", typed="/quit\n")
+    monkeypatch.setattr("talekeeper.stores.sqlite.file.os.access", lambda path, mode: False)
+    said = refused("play", "--file", file)
+    assert "game.db' may be read but not written, so it cannot be played: check its permissions" in said
+    assert "Nell" not in said
+
+
 def test_a_new_game_says_who_you_are_and_why(file: str) -> None:
     out = run("play", "--file", file, "--party", "nell,osric", "--human", "osric", typed="/quit\n")
     assert "You are Osric Vey, a lieutenant, formerly. Tall, shaved with care" in out

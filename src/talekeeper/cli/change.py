@@ -205,6 +205,6 @@ async def delete(desk: Desk, yes: bool) -> None:
         if rounds_file(desk).exists():
             need_play()
         confirm(f"Delete the story {safe(desk.story)!r} with its {count(story.head, 'entry', 'entries')}, for good?", yes)
+        await drop_rounds(desk)
         await keeper.delete(desk.key)
-    await drop_rounds(desk)
     desk.show({"deleted": desk.key}, lambda: [f"the story {safe(desk.story)!r} is gone"])

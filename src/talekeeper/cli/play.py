@@ -206,8 +206,11 @@ async def _in_the_terminal(desk: Desk, settings: Config, wish: Wish, keyboard: K
 
 async def _seated(desk: Desk, keeper: Keeper, settings: Config, wish: Wish) -> Table:
     """The table under the desk's key: taken up where it was left, or begun."""
+    from talekeeper.errors import StoreReadOnly
     from talekeeper.table.table import begin, branch_played, resume
 
+    if getattr(keeper.store, "read_only", False):
+        raise StoreReadOnly(f"{str(desk.file)!r} may be read but not written, so it cannot be played: check its permissions")
     brains, summarizer = brains_of(settings), settings.summarizer()
     if await keeper.store.load(desk.key) is None:
         return await begin(keeper, desk.key, wish.setup(), brains, summarizer=summarizer)

@@ -15,6 +15,7 @@ a round that could not be played again, and it costs nothing to keep.
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -29,7 +30,7 @@ from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.types import Command
 
 from talekeeper import rim
-from talekeeper.errors import Conflict, InvalidInput
+from talekeeper.errors import Conflict, InvalidInput, StoreBusy, StoreCorrupt, StoreError, StoreReadOnly
 from talekeeper.model import MemoryKey
 from talekeeper.table.flight import DM, Flight, Told, take_off
 from talekeeper.table.graph import turn_graph
@@ -66,8 +67,20 @@ class Rounds:
         if self._path is None:
             self.saver = _InMemory()
         else:
-            self.saver = await self._stack.enter_async_context(AsyncSqliteSaver.from_conn_string(str(self._path)))
+            try:
+                self.saver = await self._opened(self._path)
+            except sqlite3.Error as exc:
+                await self._stack.aclose()
+                raise _unusable(exc, self._path) from exc
         return self
+
+    async def _opened(self, path: Path) -> AsyncSqliteSaver:
+        """The file, ready to be written to: a round that cannot be kept is not begun."""
+        saver = await self._stack.enter_async_context(AsyncSqliteSaver.from_conn_string(str(path)))
+        await saver.setup()
+        await saver.conn.execute("BEGIN IMMEDIATE")
+        await saver.conn.rollback()
+        return saver
 
     async def __aexit__(self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None) -> None:
         await self._stack.aclose()
@@ -78,6 +91,20 @@ class Rounds:
         for thread in kept:
             if thread.startswith(f"{key.composite()} "):
                 await self.saver.adelete_thread(thread)
+
+
+def _unusable(exc: sqlite3.Error, path: Path) -> StoreError:
+    """What to tell of a file of rounds that cannot be used."""
+    code = getattr(exc, "sqlite_errorcode", 0) & 0xFF
+    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        return StoreBusy(f"{str(path)!r} is locked by another process: retry later ({exc})")
+    kept = "it only keeps rounds in flight, the story itself is not in it"
+    if code in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
+        return StoreCorrupt(f"{str(path)!r} is damaged: remove it and play on; {kept} ({exc})")
+    if path.is_dir():
+        return StoreError(f"{str(path)!r} is a directory, and the place for a file: move it away; {kept}")
+    kind = StoreReadOnly if code == sqlite3.SQLITE_READONLY else StoreError
+    return kind(f"{str(path)!r} cannot be written: check its permissions and those of its directory, or remove it; {kept} ({exc})")
 
 
 class _InMemory(InMemorySaver):  # type: ignore[misc]
