@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+import sqlite3
 from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 
@@ -308,6 +309,16 @@ async def test_what_cannot_be_stored_is_refused_before_it_is_kept(open_file: Ope
         assert game.waiting is not None
         assert [beat.kind async for beat in game.answer("é" * (50 * 1024))][-1] == "done"
         await play(game, " ")
+
+
+async def test_rounds_are_not_kept_in_a_file_that_can_only_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with Rounds(tmp_path / "rounds"):
+        pass
+    read_only = f"file:{tmp_path / 'rounds'}?mode=ro"
+    monkeypatch.setattr("aiosqlite.core.sqlite3.connect", lambda path, **how: sqlite3.Connection(read_only, uri=True, **how))
+    with pytest.raises(tk.StoreReadOnly, match="cannot be written: check its permissions"):
+        async with Rounds(tmp_path / "rounds"):
+            pass
 
 
 async def test_a_whisper_does_not_disturb_a_round_that_waits(open_file: OpenKeeper, tmp_path: Path) -> None:

@@ -78,7 +78,7 @@ class Rounds:
         """The file, ready to be written to: a round that cannot be kept is not begun."""
         saver = await self._stack.enter_async_context(AsyncSqliteSaver.from_conn_string(str(path)))
         await saver.setup()
-        await saver.conn.execute("BEGIN IMMEDIATE")
+        await saver.conn.execute("DELETE FROM writes WHERE 0")  # nothing, but refused where nothing can be written
         await saver.conn.rollback()
         return saver
 
