@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections import Counter
 from functools import cache
+from pathlib import Path
 
 import pytest
 from tests.table.driver import Game, auto
 
 from talekeeper.table import events as ev
 from talekeeper.table.language import read_line
-from talekeeper.table.packs import check, load, shipped
+from talekeeper.table.packs import BadScenario, check, load, shipped
 from talekeeper.table.rules import sayable
 from talekeeper.table.scenario import Scenario
 from talekeeper.table.soundness import conditional_lines
@@ -33,6 +34,25 @@ def needed(pack: Scenario) -> set[str]:
 
 def test_two_are_shipped() -> None:
     assert len(PACKS) >= 2
+
+
+@pytest.mark.parametrize("id", [r"../../x\u0000", r"\\1", r"\\g<x>", "a" + ".a" * 5000])
+def test_any_id_is_told_of(tmp_path: Path, id: str) -> None:
+    file = tmp_path / "pack.toml"
+    file.write_text(f'[scenario]\nid = "x"\n\n[[places]]\nid = "{id}"\n')
+    found = check(file)
+    assert any(problem.where.startswith("places.") for problem in found), found
+
+
+@pytest.mark.parametrize(
+    "text", ["x = " + "[" * 5000 + "]" * 5000, "x = " + "{a=" * 5000 + "1" + "}" * 5000, "scenario.title" + ".x" * 5000 + " = 1"]
+)
+def test_a_file_that_is_nested_too_deep_is_a_problem_of_the_file(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "pack.toml"
+    file.write_text(f"{text}\n")
+    assert check(file)
+    with pytest.raises(BadScenario):
+        load(file)
 
 
 @pytest.mark.parametrize("name", PACKS)

@@ -297,6 +297,13 @@ def _scenario(t: Table) -> sc.Scenario:
 def read(text: str) -> tuple[sc.Scenario | None, tuple[Problem, ...]]:
     """The pack and everything that is wrong with it; no pack where the file is not even TOML. Read once, whoever plays it."""
     try:
+        return _read(text)
+    except RecursionError:
+        return None, (Problem("the file", "has tables or lists within each other too deep to be read: an adventure needs a few at most"),)
+
+
+def _read(text: str) -> tuple[sc.Scenario | None, tuple[Problem, ...]]:
+    try:
         raw = tomllib.loads(text)
     except tomllib.TOMLDecodeError as exc:
         return None, (Problem("the file", f"is not TOML: {exc}"),)

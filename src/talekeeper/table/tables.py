@@ -167,14 +167,18 @@ def line_finder(text: str) -> Callable[[str], int]:
         elif key:
             found = re.match(r'\s*id\s*=\s*"([^"]+)"', line)
             if found:
-                named = re.sub(r"\[\d+\]$", f".{found[1]}", where)
+                named = f"{entry[1]}.{found[1]}" if (entry := re.fullmatch(r"(.*)\[\d+\]", where)) else where
                 ids[named] = ids.get(where, number)
                 heads = [(name, named if path == where else path) for name, path in heads]
                 where = named
             keys.setdefault((where, key[1]), number)
 
     def find(path: str) -> int:
-        table, _, key = path.rpartition(".")
-        return keys.get((table, key)) or ids.get(path) or (find(table) if table else 0)
+        while path:
+            table, _, key = path.rpartition(".")
+            if found := keys.get((table, key)) or ids.get(path):
+                return found
+            path = table
+        return 0
 
     return find
