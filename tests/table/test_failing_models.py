@@ -171,7 +171,8 @@ async def test_models_that_fail_at_random_lose_nothing(open_file: OpenKeeper, ro
             told = [turn.text for turn in turns]
             assert not [text for text in told if not text.strip()]
             assert await table.round_now() == number + 1
-            assert {turn.speaker for turn in turns} >= {"dm", *PARTY}, "everyone had a turn"
+            assert {ask.seat for ask in brain.asks} == {"dm", *PARTY}, "everyone had a turn, though the storyteller may say nothing in it"
+            assert len({turn.speaker for turn in turns} & {"dm", *PARTY}) >= 3
             assert not [text for text in heard if text not in told], "what was heard is what was written"
             assert all(ask.context.tokens <= ask.context.budget for ask in brain.asks)
             assert {ask.context.budget for ask in brain.asks} == {BUDGETS.dm, BUDGETS.pc}
