@@ -422,7 +422,7 @@ MAKERS = {
 @pytest.mark.parametrize("name", sorted(set(COMMANDS) - MAKERS))
 def test_no_command_but_init_makes_a_file(name: str, desk: Path) -> None:
     message = error(name, *ARGUMENTS.get(name, []))
-    assert "no story file at 'talekeeper.db'; run talekeeper init" in message
+    assert "no story file at 'talekeeper.db'; begin a game with talekeeper play, or a story of your own with talekeeper init" in message
     assert list(desk.iterdir()) == []
 
 
@@ -539,6 +539,22 @@ def test_every_command_has_help_with_an_example(name: str) -> None:
     assert all(line.startswith(f"talekeeper {name}") or name == "fork" for line in examples(name))
 
 
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_offers_only_what_has_an_effect(name: str) -> None:
+    words = re.findall(r"--(file|story|tenant|user|branch)\b", run(*name.split(), "--help").stdout.partition("Options:")[2])
+    if name.startswith(("bench", "scenario", "models")) or name == "demo":
+        assert not {"file", "tenant", "user", "branch"} & set(words)
+        assert "story" not in words
+    elif name == "stories":
+        assert set(words) == {"file"}
+    elif name == "serve":
+        assert set(words) == {"file", "tenant"}
+    else:
+        assert {"story", "tenant", "user"} <= set(words)
+    if name == "stories":
+        assert "No such option '--branch'" in error("stories", "--branch", "main", code=2)
+
+
 @pytest.mark.parametrize("name", sorted(set(COMMANDS) - {"bench engine", "bench retention", "bench server", "bench table", "serve"}))
 def test_every_example_works(name: str, story: Path, desk: Path) -> None:
     shutil.copy(story, desk / "saga.db")
@@ -635,6 +651,48 @@ def test_an_import_that_is_interrupted_leaves_nothing(story: Path, desk: Path) -
     assert code == 130
     assert "Traceback" not in err
     assert [row["story"] for row in data("stories")] == ["main", "old-campaign"]
+
+
+def test_an_import_that_is_interrupted_leaves_no_file_either(story: Path, desk: Path) -> None:
+    run("export", "out.jsonl")
+    lines = (desk / "out.jsonl").read_text().splitlines(keepends=True)
+    os.mkfifo(desk / "pipe")
+
+    def feed(child: subprocess.Popen[str]) -> None:
+        with (desk / "pipe").open("w") as pipe:
+            pipe.writelines(lines[:30])
+            pipe.flush()
+            time.sleep(1)
+            child.send_signal(signal.SIGINT)
+            time.sleep(0.5)
+
+    code, err = interrupted("import", "pipe", "--file", "new.db", ready=feed)
+    assert (code, err.strip()) == (130, "error: stopped")
+    assert [one.name for one in desk.iterdir() if one.name.startswith("new.db")] == []
+    (desk / "half.jsonl").write_text(lines[0])
+    assert "its last line is missing" in error("import", "half.jsonl", "--file", "new.db")
+    assert [one.name for one in desk.iterdir() if one.name.startswith("new.db")] == []
+    run("import", "out.jsonl", "--file", "new.db")
+    assert [one.name for one in desk.iterdir() if one.name.startswith("new.db")] == ["new.db"]
+
+
+def test_ctrl_c_pressed_twice_is_no_traceback_either(story: Path) -> None:
+    def impatient(child: subprocess.Popen[str]) -> None:
+        time.sleep(1.5)
+        child.send_signal(signal.SIGINT)
+        time.sleep(0.03)
+
+    code, err = interrupted("append", "dm", ready=impatient)
+    assert (code, err.strip()) == (130, "error: stopped")
+
+
+def test_ctrl_c_while_the_program_is_loaded_is_a_line(desk: Path) -> None:
+    pressed = (
+        "class Pressed:\n    def find_spec(self, name, *_):\n        if name == 'talekeeper.cli.look':\n            raise KeyboardInterrupt"
+    )
+    code = f"import sys\n{pressed}\nsys.meta_path.insert(0, Pressed())\nimport talekeeper.cli"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (130, "error: stopped\n")
 
 
 def test_a_terminal_that_cannot_show_a_letter_shows_its_code(desk: Path) -> None:

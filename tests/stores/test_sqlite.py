@@ -48,6 +48,15 @@ async def store(path: Path) -> AsyncIterator[SqliteStore]:
     await store.close()
 
 
+async def test_an_opening_that_is_cancelled_leaves_nothing_open(path: Path) -> None:
+    opening = asyncio.create_task(SqliteStore.open(path))
+    await asyncio.sleep(0)
+    opening.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await opening
+    assert not path.with_name(f"{path.name}-wal").exists(), "closed again"
+
+
 def raw(path: Path, statement: str, *values: Any) -> list[Any]:
     """What SQLite itself says."""
     with closing(sqlite3.connect(path, isolation_level=None)) as db:

@@ -23,11 +23,11 @@ PATIENCE = 60.0
 class Screen:
     """The program, what it has shown, and a keyboard for it."""
 
-    def __init__(self, *args: str) -> None:
+    def __init__(self, *args: str, term: str = "xterm") -> None:
         self._ours, theirs = pty.openpty()
         self.before = termios.tcgetattr(theirs)
         self._theirs = theirs
-        environment = {**os.environ, "TERM": "xterm", "COLUMNS": "100"}
+        environment = {**os.environ, "TERM": term, "COLUMNS": "100"}
         self._process = subprocess.Popen(
             [sys.executable, "-c", "from talekeeper.cli import main; main()", *args],
             stdin=theirs, stdout=theirs, stderr=theirs, env=environment, start_new_session=True, preexec_fn=self._take_terminal,
@@ -87,8 +87,8 @@ class Screen:
 def play(tmp_path: Path) -> Iterator[Callable[..., Screen]]:
     opened: list[Screen] = []
 
-    def begin(*args: str) -> Screen:
-        opened.append(Screen("play", "--file", str(tmp_path / "game.db"), *args))
+    def begin(*args: str, term: str = "xterm") -> Screen:
+        opened.append(Screen("play", "--file", str(tmp_path / "game.db"), *args, term=term))
         return opened[-1]
 
     yield begin
@@ -147,6 +147,16 @@ def test_ctrl_c_while_a_model_thinks_leaves(play: Callable[..., Screen]) -> None
             assert screen.ends(within=20) == 130
     assert "Until next time. The story is kept in" in screen.shown
     assert "Traceback" not in screen.shown
+
+
+def test_a_terminal_that_can_do_nothing_is_sent_nothing_but_text(play: Callable[..., Screen]) -> None:
+    screen = play("--scenario", "tidelamp", "--seed", "5", term="dumb")
+    screen.until(PROMPT)
+    screen.press("I ask Marlo about the job.\r")
+    screen.until(PROMPT, after=screen.until("Marlo Finch").rindex(PROMPT) + len(PROMPT))
+    screen.press("\x04")
+    assert screen.ends() == 0
+    assert "\x1b" not in screen.shown
 
 
 def test_arrow_keys_bring_the_last_line_back(play: Callable[..., Screen]) -> None:

@@ -148,3 +148,19 @@ def test_playing_without_end_goes_on() -> None:
     pack = load(PACKS[0])
     game = auto(pack, list(pack.heroes)[:3], 4, 120)
     assert game.round == 120 or not game.state.alive
+
+
+def test_a_file_of_another_kind_is_told_apart(tmp_path: Path) -> None:
+    file = tmp_path / "pack.json"
+    file.write_text('{"scenario": {"title": "The Mill"}}\n')
+    assert [str(problem) for problem in check(file)] == [
+        "the file: is JSON, it seems: an adventure is written in TOML, see docs/scenarios.md"
+    ]
+
+
+def test_what_stands_at_the_wrong_level_is_told_where_it_belongs(tmp_path: Path) -> None:
+    file = tmp_path / "pack.toml"
+    file.write_text('title = "The Mill"\nplase = 1\n\n[scenario]\nid = "mill"\n')
+    said = [str(problem) for problem in check(file)]
+    assert "line 1, title: belongs into the table scenario: move it below the line [scenario]" in said
+    assert "line 2, plase: is not known here; did you mean 'places'?" in said

@@ -443,3 +443,19 @@ async def test_bad_beginnings_are_refused(keeper: tk.Keeper) -> None:
     await keeper.story(other, seats=[tk.Seat("dm", role="dm")])
     with pytest.raises(tk.InvalidInput, match="no game"):
         await resume(keeper, other, lambda scenario: Plain())
+
+
+async def test_a_beginning_that_is_cut_short_is_none(tmp_path: Path) -> None:
+    async with tk.open(tmp_path / "saga.db") as keeper:
+        for steps in range(12):
+            beginning = asyncio.create_task(table_of(keeper, Plain()))
+            for _ in range(steps):
+                await asyncio.sleep(0)
+            if beginning.done():
+                break
+            beginning.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await beginning
+            assert await keeper.keys() == [], steps
+        await keeper.delete(KEY)
+        assert await (await table_of(keeper, Plain())).round_now() == 1

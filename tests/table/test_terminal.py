@@ -223,6 +223,36 @@ def test_the_branch_that_was_played_last_is_gone_on_with(file: str) -> None:
     assert "Round 3, branch bold" in run("play", "--file", file, "--branch", "bold", typed="/quit\n")
 
 
+def test_a_branch_is_found_in_upper_and_lower_case(file: str) -> None:
+    out = run("play", "--file", file, "--seed", "5", typed="I wait.\n/fork Bold\n/switch MAIN\n/switch bold\n/fork bold\n/switch BOLD\n")
+    assert said_to(out, "/switch MAIN").startswith("now on main, before round 2")
+    assert said_to(out, "/switch MAIN").count("before round 2") == 1
+    assert said_to(out, "/switch bold").startswith("now on Bold")
+    assert "which of them? There are Bold and bold" in said_to(out, "/switch BOLD")
+
+
+def test_an_ending_is_told_for_nothing_but_the_bare_word(file: str) -> None:
+    out = run("play", "--file", file, "--seed", "5", typed="I wait.\n/end of the street\n/quit\n")
+    assert "/end stands alone: type it without “of the street”" in said_to(out, "/end of the street")
+    assert "Epilogue" not in out
+
+
+def test_who_comes_back_after_an_epilogue_is_told_so(file: str) -> None:
+    run("play", "--file", file, "--seed", "5", typed="I ask Marlo about the job.\n/end\n")
+    again = "That was the epilogue. The story goes on all the same; /undo takes the ending back"
+    assert again in run("play", "--file", file, typed="/quit\n")
+    out = run("play", "--file", file, typed="/undo\n/quit\n")
+    assert "back before round 2" in out
+    assert again not in run("play", "--file", file, typed="I wait.\n/quit\n")
+    assert again not in run("play", "--file", file, typed="/quit\n")
+
+
+def test_help_names_every_command(file: str) -> None:
+    out = run("play", "--file", file, "--seed", "5", typed="/help\n/quit\n")
+    for name in "look why memory knows whisper nudge undo fork branches switch recap moments ledger peek save end quit".split():
+        assert f"  /{name} " in said_to(out, "/help"), name
+
+
 def said_to(out: str, line: str) -> str:
     """What the table answered to a line that was typed."""
     return out.split(f"> {line}\n", 1)[1].split("Nell Tarn > ", 1)[0]

@@ -13,7 +13,13 @@
 The engine is imported by the commands that need it, so that `--help` is there at once.
 """
 
-from talekeeper.cli import play, models, tell, look, change, care, serving  # isort: skip
-from talekeeper.cli.app import main
+import sys
+
+try:
+    from talekeeper.cli import play, models, tell, look, change, care, serving  # isort: skip
+    from talekeeper.cli.app import main
+except KeyboardInterrupt:
+    sys.stderr.write("error: stopped\n")
+    sys.exit(130)
 
 __all__ = ["care", "change", "look", "main", "models", "play", "serving", "tell"]

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import functools
 import json
+import os
 import re
+import signal
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, NoReturn, ParamSpec
@@ -31,6 +33,7 @@ Options = ParamSpec("Options")
 
 PLAYING, TELLING, REMEMBERING, BACK, KEEPING, SERVING = "Playing", "Telling", "Remembering", "Going back, changing", "Keeping", "Serving"
 SECTIONS = (PLAYING, TELLING, REMEMBERING, BACK, KEEPING, SERVING)
+BEGIN = "begin a game with talekeeper play, or a story of your own with talekeeper init"
 STOPPED, _FAILED, _MISUSED = 130, 1, 2
 
 
@@ -42,10 +45,11 @@ class Command(click.Command):
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         common: list[tuple[str, str]] = []
         own: list[tuple[str, str]] = []
+        apart = _COMMON if any(param.name == "story" for param in self.params) else ()
         for param in self.get_params(ctx):
             record = param.get_help_record(ctx) if isinstance(param, click.Option) else None
             if record is not None:
-                (common if param.name in _COMMON else own).append(record)
+                (common if param.name in apart else own).append(record)
         for title, records in (("Options", own), ("Which story", common)):
             if records:
                 with formatter.section(title):
@@ -70,6 +74,8 @@ class App(click.Group):
             code = super().main(args, standalone_mode=False, **extra)
             sys.stdout.flush()
         except click.Abort:
+            with suppress(ValueError):  # not the main thread
+                signal.signal(signal.SIGINT, lambda *_: os._exit(STOPPED))  # pressed again while threads end: at once, then
             _fail("stopped", STOPPED)
         except click.UsageError as exc:
             command = exc.ctx.command_path if exc.ctx is not None else "talekeeper"
@@ -120,6 +126,11 @@ _COMMON = {
     "branch": (("--branch",), "NAME", "The branch to be on.", "main"),
     "json": (("--json",), None, "One JSON value on stdout.", None),
 }
+STORY = tuple(_COMMON)
+WHOLE_STORY = tuple(name for name in STORY if name != "branch")
+FILE = ("file", "json")
+NO_STORY = ("json",)
+"""What a command may be about: a branch of a story, all of its branches, the file, or none of them."""
 
 
 def _note_down(ctx: click.Context, param: click.Parameter, value: Any) -> None:
@@ -131,9 +142,10 @@ def _note_down(ctx: click.Context, param: click.Parameter, value: Any) -> None:
     root.obj = noted
 
 
-def common_options(call: Callable[..., Any], *, env: bool = False) -> Callable[..., Any]:
+def common_options(call: Callable[..., Any], of: Sequence[str] = STORY, *, env: bool = False) -> Callable[..., Any]:
     """Adds the options that say which story is meant. `env`: they can also be set in the environment."""
-    for name, (flags, metavar, text, default) in reversed(_COMMON.items()):
+    for name in reversed(of):
+        flags, metavar, text, default = _COMMON[name]
         envvar = f"TALEKEEPER_{name.upper()}" if env and metavar else None
         note = f"  [default: {default}]" if default else ""
         call = click.option(
@@ -179,7 +191,7 @@ class Desk:
 
     def check_file(self) -> None:
         if not self.file.exists():
-            raise click.ClickException(f"no story file at {str(self.file)!r}; run talekeeper init, or name another with --file")
+            raise click.ClickException(f"no story file at {str(self.file)!r}; {BEGIN}, or name another file with --file")
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[Story]:
@@ -217,7 +229,9 @@ class Desk:
 Outcome = int | None | Coroutine[Any, Any, int | None]
 
 
-def command(group: click.Group, name: str, section: str) -> Callable[[Callable[Concatenate[Desk, Options], Outcome]], Command]:
+def command(
+    group: click.Group, name: str, section: str, about: Sequence[str] = STORY
+) -> Callable[[Callable[Concatenate[Desk, Options], Outcome]], Command]:
     """Makes a command of a function, mostly an async one, of a desk and the command's own options. It returns the exit code."""
 
     def decorate(work: Callable[Concatenate[Desk, Options], Outcome]) -> Command:
@@ -230,7 +244,7 @@ def command(group: click.Group, name: str, section: str) -> Callable[[Callable[C
             outcome = work(Desk.of(click.get_current_context()), *args, **options)
             return asyncio.run(outcome) if isinstance(outcome, Coroutine) else outcome
 
-        made = click.command(name, cls=Command)(common_options(call))
+        made = click.command(name, cls=Command)(common_options(call, about))
         made.section = section
         group.add_command(made)
         return made

@@ -11,7 +11,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
-from talekeeper.cli.app import KEEPING, Desk, command, main
+from talekeeper.cli.app import KEEPING, NO_STORY, WHOLE_STORY, Desk, command, main
 from talekeeper.cli.play import need_play
 from talekeeper.cli.screen import Status, colour, count, hang, safe
 from talekeeper.cli.serving import need_serve
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 # -- doctor ------------------------------------------------------------------------------------------------------------
 
 
-@command(main, "doctor", KEEPING)
+@command(main, "doctor", KEEPING, WHOLE_STORY)
 @click.option("--all", "everything", is_flag=True, help="Examine every story in the file.")
 async def doctor(desk: Desk, everything: bool) -> int:
     """Examine a story, and the file it is in. Changes nothing; exits with 1 if anything is wrong.
@@ -70,7 +70,7 @@ def _diagnosis(keys: Sequence[MemoryKey], findings: Sequence[Finding]) -> Iterat
 # -- copies ------------------------------------------------------------------------------------------------------------
 
 
-@command(main, "export", KEEPING)
+@command(main, "export", KEEPING, WHOLE_STORY)
 @click.argument("target", required=False, type=click.Path(path_type=Path), metavar="[FILE]")
 @click.option("--force", is_flag=True, help="Write over a file that is there.")
 async def export(desk: Desk, target: Path | None, force: bool) -> None:
@@ -123,9 +123,26 @@ def _new_file(path: Path | None, force: bool) -> Iterator[IO[str]]:
         part.unlink(missing_ok=True)
 
 
-@command(main, "import", KEEPING)
+@contextmanager
+def _made_whole(desk: Desk) -> Iterator[Desk]:
+    """The desk; where its file is not there yet, with one that becomes it when everything is in it."""
+    if desk.file.exists() or not desk.file.parent.is_dir():
+        yield desk
+        return
+    part = desk.file.with_name(desk.file.name + ".part")
+    try:
+        yield replace(desk, file=part)
+        if desk.file.exists():
+            raise click.ClickException(f"somebody else has just made {str(desk.file)!r}: import it again, into that file")
+        part.replace(desk.file)
+    finally:
+        for left in ("", "-wal", "-shm"):
+            part.with_name(part.name + left).unlink(missing_ok=True)
+
+
+@command(main, "import", KEEPING, WHOLE_STORY)
 @click.argument("source", type=click.Path(path_type=Path, allow_dash=True), metavar="FILE")
-async def import_(desk: Desk, source: Path) -> None:
+def import_(desk: Desk, source: Path) -> None:
     """Read a story that was exported. The story file is made if it is not there.
 
     The story gets the key that it had, unless --story, --tenant or --user name another. All of it is read, or nothing.
@@ -134,12 +151,11 @@ async def import_(desk: Desk, source: Path) -> None:
     Example:
       talekeeper import ash-crown.jsonl --story copy
     """
-    from talekeeper.formats import import_story
+    import asyncio
 
-    with Status() as status, click.open_file(str(source), encoding="utf-8") as lines:
-        async with desk.keeper(make=True) as keeper:
-            wanted = desk.key if desk.chosen & {"story", "tenant", "user"} else None
-            key = await import_story(keeper, lines, key=wanted, progress=status)
+    wanted = desk.key if desk.chosen & {"story", "tenant", "user"} else None
+    with Status() as status, click.open_file(str(source), encoding="utf-8") as lines, _made_whole(desk) as making:
+        key = asyncio.run(_take_in(making, lines, wanted, status))  # whose threads have ended when it has: nothing writes any more
     whose = (
         "" if (key.tenant_id, key.user_id) == ("local", "local") else f" (use --tenant {safe(key.tenant_id)} --user {safe(key.user_id)})"
     )
@@ -147,10 +163,17 @@ async def import_(desk: Desk, source: Path) -> None:
     desk.show({"file": str(desk.file), "key": key}, lambda: [said])
 
 
+async def _take_in(desk: Desk, lines: IO[str], key: MemoryKey | None, status: Status) -> MemoryKey:
+    from talekeeper.formats import import_story
+
+    async with desk.keeper(make=True) as keeper:
+        return await import_story(keeper, lines, key=key, progress=status)
+
+
 # -- demonstration and measurement ---------------------------------------------------------------------------------------
 
 
-@command(main, "demo", KEEPING)
+@command(main, "demo", KEEPING, NO_STORY)
 @click.argument("target", required=False, type=click.Path(path_type=Path), metavar="[FILE]")
 @click.option("--fast", is_flag=True, help="Do not pause.")
 async def demo(desk: Desk, target: Path | None, fast: bool) -> None:
@@ -203,7 +226,7 @@ def _numbers(of: str) -> Callable[[click.Context, click.Parameter, str | None], 
 _number = click.IntRange(min=1)
 
 
-@command(bench, "engine", KEEPING)
+@command(bench, "engine", KEEPING, NO_STORY)
 @click.option("--quick", is_flag=True, help="A look within 20 seconds: short stories, no peers.")
 @click.option("--check", is_flag=True, help="Exit with 1 where a target is missed.")
 @click.option("--plot", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE.svg", help="Draw the results.")
@@ -238,7 +261,7 @@ def engine(desk: Desk, /, quick: bool, check: bool, plot: Path | None, **chosen:
     return int(check and bool(report.missed()))
 
 
-@command(bench, "retention", KEEPING)
+@command(bench, "retention", KEEPING, NO_STORY)
 @click.option("--data", required=True, type=click.Path(path_type=Path), metavar="DIR", help="Where locomo.json.gz and crd3.json.gz are.")
 @click.option("--suite", "suites", multiple=True, type=click.Choice(["locomo", "crd3"]), help="Only this one. May be repeated.")
 @click.option("--budgets", callback=_numbers("tokens"), metavar="A,B", help="Sizes of context, in tokens (500,1000,2000,4000).")
@@ -266,7 +289,7 @@ def retention(desk: Desk, /, data: Path, suites: tuple[str, ...], budgets: tuple
 _seconds = click.FloatRange(min=0, min_open=True)
 
 
-@command(bench, "server", KEEPING)
+@command(bench, "server", KEEPING, NO_STORY)
 @click.option("--stories", type=_number, metavar="N", help="How many are played at once.  [default: 100]")
 @click.option("--seconds", type=_seconds, metavar="S", help="For how long.  [default: 600]")
 @click.option("--think", type=click.FloatRange(min=0), metavar="S", help="How long people think before they answer.  [default: 0]")
@@ -292,7 +315,7 @@ def server(desk: Desk, /, check: bool, **chosen: Any) -> int:
     return int(check and bool(report.missed()))
 
 
-@command(bench, "table", KEEPING)
+@command(bench, "table", KEEPING, NO_STORY)
 @click.option("--rounds", type=_number, metavar="N", help="How many are played.  [default: 300]")
 @click.option("--scenario", metavar="NAME|FILE", help="Which adventure.  [default: tidelamp]")
 @click.option("--party", type=_number, metavar="N", help="How many of its heroes come along.  [default: 3]")

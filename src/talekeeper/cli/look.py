@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from talekeeper.cli.app import BACK, KEEPING, REMEMBERING, Desk, command, main, names, words_or_stdin
+from talekeeper.cli.app import BACK, BEGIN, FILE, KEEPING, REMEMBERING, Desk, command, main, names, words_or_stdin
 from talekeeper.cli.screen import bar, bold, colour, columns, count, dim, hang, one_line, pad, rule, safe, shade, table
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ PHRASE = 1000
 # -- lists -------------------------------------------------------------------------------------------------------------
 
 
-@command(main, "stories", KEEPING)
+@command(main, "stories", KEEPING, FILE)
 async def stories(desk: Desk) -> None:
     """List the stories in the file; of a game, its adventure and the round it is in.
 
@@ -35,7 +35,7 @@ async def stories(desk: Desk) -> None:
 
     def lines() -> Iterator[str]:
         if not rows:
-            yield f"no stories in {safe(str(desk.file))!r} yet; run talekeeper init"
+            yield f"no stories in {safe(str(desk.file))!r} yet; {BEGIN}"
             return
         cells = [[safe(str(value)) for value in list(row.values())[:-2]] + [safe(_game(row))] for row in rows]
         yield from table(cells, ["tenant", "user", "story", "seats", "entries", "branches", "game"], "lllrrrl")

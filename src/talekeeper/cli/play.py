@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from talekeeper.cli.app import PLAYING, STOPPED, Desk, Outcome, command, main, names
+from talekeeper.cli.app import NO_STORY, PLAYING, STOPPED, Desk, Outcome, command, main, names
 from talekeeper.cli.screen import Status, bold, count, dim, hang, one_line, safe
 
 if TYPE_CHECKING:
@@ -299,7 +299,7 @@ def scenario_group(ctx: click.Context) -> None:
 scenario_group.section = PLAYING  # type: ignore[attr-defined]
 
 
-@command(scenario_group, "list", PLAYING)
+@command(scenario_group, "list", PLAYING, NO_STORY)
 def list_scenarios(desk: Desk) -> None:
     """List the adventures that come with Talekeeper.
 
@@ -318,7 +318,7 @@ def list_scenarios(desk: Desk) -> None:
     desk.show(rows, lambda: [f"{bold(safe(one.id))}  {safe(one.title)}\n{hang('', one.tagline, 4)}" for one in found])
 
 
-@command(scenario_group, "check", PLAYING)
+@command(scenario_group, "check", PLAYING, NO_STORY)
 @click.argument("pack", metavar="FILE|NAME")
 def check_scenario(desk: Desk, pack: str) -> int:
     """Check an adventure: everything that is wrong with it, at once, with the place in the file.

@@ -162,7 +162,12 @@ def _styled(text: str, **how: Any) -> str:
 
 def is_plain() -> bool:
     """Whether there is to be nothing but text."""
-    return bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
+    return bool(os.environ.get("NO_COLOR")) or is_dumb()
+
+
+def is_dumb() -> bool:
+    """Whether the terminal can do nothing but show text."""
+    return os.environ.get("TERM") == "dumb"
 
 
 def count(number: int, thing: str, things: str | None = None) -> str:
@@ -177,13 +182,14 @@ def use_colour(stream: object = None) -> bool:
 
 
 class Status:
-    """One line on stderr that says what is going on, and is gone afterwards. Silent where stderr is no terminal."""
+    """One line on stderr that says what is going on, and is gone afterwards. Silent where stderr is no terminal, or one that cannot take
+    a line back."""
 
     def __init__(self) -> None:
         self._shown = False
 
     def __call__(self, text: str) -> None:
-        if sys.stderr.isatty():
+        if sys.stderr.isatty() and not is_dumb():
             self._shown = True
             sys.stderr.write(f"\r\x1b[2K{dim(one_line(text, columns() - 1)) if use_colour(sys.stderr) else one_line(text, columns() - 1)}")
             sys.stderr.flush()

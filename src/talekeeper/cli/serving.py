@@ -30,7 +30,7 @@ _tokens_file = click.option(
 )  # fmt: skip
 
 
-@command(main, "serve", SERVING)
+@command(main, "serve", SERVING, ("file", "tenant", "json"))
 @click.option("--host", default="127.0.0.1", show_default=True, metavar="HOST", help="The address to listen on.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8765, show_default=True, metavar="N", help="0: any that is free.")
 @_tokens_file
@@ -154,7 +154,7 @@ def tokens(ctx: click.Context) -> None:
 tokens.section = SERVING  # type: ignore[attr-defined]
 
 
-@command(tokens, "new", SERVING)
+@command(tokens, "new", SERVING, ("story", "tenant", "user", "json"))
 @click.option("--dm", is_flag=True, help="It may see and do everything in these stories.")
 @click.option("--seat", "seats", multiple=True, metavar="SEAT", help="It shows the view of this seat, and speaks for it. May be repeated.")
 @click.option("--metrics", is_flag=True, help="It may ask for /metrics.")

@@ -37,16 +37,16 @@ HELP = (
     ("/fork [NAME]", "go on in a branch of the story, and leave this one as it is"),
     ("/branches", "all lines of the story"),
     ("/switch NAME", "go to another of them, and on there"),
-    ("/recap", "the story so far, as your character knows it"),
-    ("/moments", "what will be told of you"),
+    ("/recap [NAME]", "the story so far, as your character knows it"),
+    ("/moments [NAME]", "what will be told of you"),
     ("/ledger", "promises, items, deaths, and the secrets that you know"),
     ("/peek", "look behind the screen: /memory, /knows and /ledger show everyone's, secrets too; again: no more"),
     ("/save", "where this story is kept (it is saved after every round)"),
     ("/end", "an ending, now"),
     ("/quit", "leave; the story waits for you"),
 )
-
-
+_TAKES = {form.split()[0][1:]: form.split()[1:] for form, _ in HELP}
+"""Each command, with what may stand behind it."""
 SHOWN_CHOICES, TRIES, RECALLED = 6, 3, 5
 DM, MAIN = "dm", "main"
 LONGEST_NAME = 4
@@ -120,9 +120,7 @@ class Terminal:
         self._status = Status()
         self._offered: Beat | None = None
         self._typed = ""
-        self._table_commands: dict[str, Callable[[list[str]], Awaitable[None]]] = {
-            form.split()[0][1:]: getattr(self, f"_on_{form.split()[0][1:]}") for form, _ in HELP
-        }
+        self._table_commands: dict[str, Callable[[list[str]], Awaitable[None]]] = {name: getattr(self, f"_on_{name}") for name in _TAKES}
 
     @property
     def _table(self) -> Any:
@@ -174,6 +172,10 @@ class Terminal:
         if await self._table.round_now() > 1:
             told = await self._table.story.turns(seat=humans[0], speaker=DM, kinds=("said",), limit=1, newest=True)
             click.echo("".join(f"\n{hang('', turn.text, 0)}" for turn in told))
+        if await self._table.is_told() and not (await self._table.state()).ending:
+            click.echo(
+                dim(hang("", "\nThat was the epilogue. The story goes on all the same; /undo takes the ending back, /quit leaves it.", 0))
+            )
         if self._game.waiting is not None:
             await self._show(_beats(self._game.so_far()))
 
@@ -304,6 +306,8 @@ class Terminal:
             click.echo(f"there is no /{safe(name)}; /help shows what there is")
             return
         try:
+            if words and not _TAKES[name]:
+                raise InvalidInput(f"/{name} stands alone: type it without “{' '.join(words)}” if you mean it")
             await work(words)
         except TalekeeperError as exc:
             click.echo(alarm(one_line(str(exc))))
@@ -422,8 +426,17 @@ class Terminal:
     async def _on_switch(self, words: list[str]) -> None:
         if len(words) != 1:
             raise InvalidInput("which branch? /switch NAME; /branches shows all of them")
-        await self._go_to(await self._table.story.switch(words[0]))
-        await self._take_up()
+        await self._go_to(await self._table.story.switch(await self._branch(words[0])))
+
+    async def _branch(self, typed: str) -> str:
+        """The branch that is meant: in upper or lower case, unless there are two that differ in nothing else."""
+        there: list[str] = [branch.name for branch in await self._table.story.branches()]
+        close = [name for name in there if name.casefold() == typed.casefold()]
+        if typed in there or not close:
+            return typed
+        if len(close) > 1:
+            raise InvalidInput(f"which of them? There are {' and '.join(close)}")
+        return close[0]
 
     async def _go_to(self, story: Story) -> None:
         self._game.table = self._table.on(story)

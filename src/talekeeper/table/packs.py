@@ -286,7 +286,7 @@ def _scenario(t: Table) -> sc.Scenario:
         lines=_lines(t.table("lines")),
     )
     head.finish()
-    t.finish()
+    t.finish(head)
     return pack
 
 
@@ -306,6 +306,8 @@ def _read(text: str) -> tuple[sc.Scenario | None, tuple[Problem, ...]]:
     try:
         raw = tomllib.loads(text)
     except tomllib.TOMLDecodeError as exc:
+        if text.lstrip().startswith("{"):
+            return None, (Problem("the file", "is JSON, it seems: an adventure is written in TOML, see docs/scenarios.md"),)
         return None, (Problem("the file", f"is not TOML: {exc}"),)
     noted: list[Problem] = []
     lines = line_finder(text)

@@ -8,6 +8,7 @@ dies before, they are made up for when the next round begins.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
@@ -144,6 +145,11 @@ class Table:
         newest = await (book or self.story).marks(None, ROUND, limit=1)
         return int(newest[-1].data["round"]) + 1 if newest else 1
 
+    async def is_told(self) -> bool:
+        """Whether the epilogue was told in the last round."""
+        newest = await self.story.marks(None, ROUND, limit=1)
+        return bool(newest and newest[-1].data.get("epilogue"))
+
     # -- asking ------------------------------------------------------------------------------------------------------------
 
     async def ask(self, role: Part, seat: str, state: GameState, flight: Flight, told: Told) -> Ask:
@@ -234,7 +240,8 @@ class Table:
         if not drafts:
             return []
         first = drafts[0]
-        mark = Mark(ROUND, {"round": flight["round"]}, rank=flight["round"], keep=KEPT, heard_by=())
+        said = {"round": flight["round"], **({"epilogue": True} if flight["epilogue"] else {})}
+        mark = Mark(ROUND, said, rank=flight["round"], keep=KEPT, heard_by=())
         drafts[0] = first._replace(marks=(mark, *first.marks))
         turns = await self.story.append_many(drafts, expected_version=self.story.version)
         await self.catch_up()
@@ -324,11 +331,17 @@ async def begin(
     if strangers:
         raise _not_of_the_party(strangers[0], setup)
     rules.begin(scenario, setup.party)
-    story = await keeper.story(key, seats=seats_for(scenario, setup.party, budgets))
-    if await story.turns(limit=1):
-        raise InvalidInput(f"there is a story under {key.session_id!r} already: resume it, or choose another name")
-    await story.mark(SETUP, _written(setup), heard_by=(), keep=1)  # before the first turn, so that going back to that one keeps it
-    await story.append("", "\n".join(scenario.premise), kind="note")
+    new = await keeper.store.load(key) is None
+    try:
+        story = await keeper.story(key, seats=seats_for(scenario, setup.party, budgets))
+        if await story.turns(limit=1):
+            raise InvalidInput(f"there is a story under {key.session_id!r} already: resume it, or choose another name")
+        await story.mark(SETUP, _written(setup), heard_by=(), keep=1)  # before the first turn, so that going back to that one keeps it
+        await story.append("", "\n".join(scenario.premise), kind="note")
+    except asyncio.CancelledError:  # a story without its game could be neither resumed nor begun
+        if new:
+            await keeper.delete(key)
+        raise
     return Table(story, setup, scenario, brains(scenario), budgets=budgets, summarizer=summarizer)
 
 

@@ -133,14 +133,17 @@ class Table:
     def table(self, key: str) -> Table:
         return Table(self.get(key, dict, {}), f"{self.where}.{key}" if self.where else key, self.note)
 
-    def finish(self) -> None:
-        """Whatever nobody asked for is a mistake, most likely of spelling."""
+    def finish(self, inner: Table | None = None) -> None:
+        """Whatever nobody asked for is a mistake, most likely of spelling, or belongs into a table within this one."""
         for key in self.raw:
             if key not in self.seen:
                 close = difflib.get_close_matches(key, self.seen, n=1)
-                self.wrong(
-                    key, f"is not known here; did you mean {close[0]!r}?" if close else f"is not known here: {', '.join(sorted(self.seen))}"
-                )
+                if inner is not None and key in inner.seen:
+                    self.wrong(key, f"belongs into the table {inner.where}: move it below the line [{inner.where}]")
+                elif close:
+                    self.wrong(key, f"is not known here; did you mean {close[0]!r}?")
+                else:
+                    self.wrong(key, f"is not known here: {', '.join(sorted(self.seen))}")
 
 
 _KINDS: Mapping[type, str] = {str: "a text", int: "a whole number", bool: "true or false", dict: "a table", float: "a number"}

@@ -11,11 +11,12 @@ import os
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from talekeeper.errors import StoreClosed, StoreReadOnly
+from talekeeper.errors import StoreClosed, StoreReadOnly, TalekeeperError
 from talekeeper.model import MemoryKey
 from talekeeper.ports import Commit, Found, Head, Postings, Read, StoryRecord
 from talekeeper.stores.sqlite import reads
@@ -64,8 +65,13 @@ class SqliteStore:
                     writer.close()
                 raise file.error(exc) from exc
 
+        opening = loop.run_in_executor(thread, start)
         try:
-            return await loop.run_in_executor(thread, start)
+            return await asyncio.shield(opening)
+        except asyncio.CancelledError:  # a thread cannot be stopped half-way: what it opens is closed again
+            with suppress(TalekeeperError):
+                await (await opening).close()
+            raise
         except BaseException:
             thread.shutdown(wait=False)
             raise
