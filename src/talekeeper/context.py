@@ -55,6 +55,8 @@ class Plan:
     own_step: Step
     canon: bool
     lasting: bool
+    waiting: bool
+    """Whether models' texts are there that the next turn will show."""
     blocks: list[Block]
     text: str
     tokens: int
@@ -100,7 +102,7 @@ class Wish:
     whole: int = 0
 
     def own_step(self, heard: int, canon: bool) -> Step:
-        """The same at the seat's own limit: models' texts are shown as far as that has come."""
+        """The same at the seat's own limit: models' texts are made as far as that has come."""
         return Wish(self.seat, self.view, self.seat.token_limit).step(heard, canon)
 
     def step(self, heard: int, canon: bool) -> Step:
@@ -128,11 +130,18 @@ def has_canon(state: State, view: str) -> bool:
     return any(state.views[view].trees[CANON].levels) or any(chunk.track == CANON for chunk in state.open_for(view))
 
 
+def _had_canon(state: State, view: str, newest: Ref) -> bool:
+    """Whether it had any before its newest turn."""
+    notes = [chunk.refs[0].seq for chunk in state.open_for(view) if chunk.track == CANON]
+    return min([*notes, *(root.first for root in state.views[view].trees[CANON].roots())], default=newest.seq) < newest.seq
+
+
 def make_plan(wish: Wish, sources: Sources) -> Plan:
     """The stable part for this wish. Raises `Missing`."""
     state = sources.state
     step, canon, chunks, refs, start = _find_cut(wish, sources)
-    sources = replace(sources, modelled=cache(partial(own_cut, wish.seat, wish.view, sources)), own=_name(wish.seat, wish.view))
+    modelled = cache(partial(model_cut, wish.seat, wish.view, sources))
+    sources = replace(sources, modelled=modelled, own=_name(wish.seat, wish.view))
     count, recipe = sources.count, wish.recipe
     heading_tokens = count(recipe.recent_heading)
     cutting, lasting = bool(step.behind), True
@@ -162,7 +171,8 @@ def make_plan(wish: Wish, sources: Sources) -> Plan:
         blocks = blocks if before <= wish.budget else []
     return Plan(
         recipe=recipe, epoch=state.epoch, cut=cut, step=step, own_step=wish.own_step(heard_tokens(state, wish.view), canon),
-        canon=canon, lasting=lasting, blocks=blocks,
+        canon=canon, lasting=lasting, waiting=bool(modelled.cache_info().currsize) and modelled() < own_cut(wish.seat, wish.view, sources),
+        blocks=blocks,
         text="".join(block.text for block in blocks), tokens=sum(block.tokens for block in blocks), recent_heading=recipe.recent_heading,
         heading_tokens=heading_tokens, items=items, texts=[item.text for item in items], recent_tokens=size, left_out=left_out, room=room,
         highlights=_highlights(wish, chunks, cut, blocks, sources),
@@ -174,18 +184,32 @@ def _name(seat: Seat, view: str) -> str:
     return "" if view == COMMON else seat.label
 
 
-def own_cut(seat: Seat, view: str, sources: Sources) -> int:
+def own_cut(seat: Seat, view: str, sources: Sources, *, before_newest: bool = False) -> int:
     """Where the cut is at the seat's own limit: folds up to there are worth a model's work, whatever others need."""
-    step, _, chunks, refs, start = _find_cut(Wish(seat, view, seat.token_limit), sources)
+    step, _, chunks, refs, start = _find_cut(Wish(seat, view, seat.token_limit), sources, before_newest)
     return refs[start - 1].seq if start else chunks.horizon if step.behind else 0
 
 
-def _find_cut(wish: Wish, sources: Sources) -> tuple[Step, bool, _Chunks, list[Ref], int]:
+def model_cut(seat: Seat, view: str, sources: Sources) -> int:
+    """Up to where models' texts are shown: the cut at the seat's own limit as it was before the newest turn that the seat heard.
+
+    Others may have needed a fold earlier, and its text be there when this seat's cut gets to it. Showing it at once would tell of them;
+    so a model always has the time from one turn to the next, whether it needs it or not (I3). For what all have in common no fold is made:
+    which of its folds others happen to share would tell, too."""
+    return 0 if view == COMMON else own_cut(seat, view, sources, before_newest=True)
+
+
+def _find_cut(wish: Wish, sources: Sources, before_newest: bool = False) -> tuple[Step, bool, _Chunks, list[Ref], int]:
     """The step, whether there is canon, the chunks near the cut, the turns in them, and the first of these that stays raw."""
-    canon = has_canon(sources.state, wish.view)
-    heard = heard_tokens(sources.state, wish.view)
+    state = sources.state
+    canon = has_canon(state, wish.view)
+    heard = heard_tokens(state, wish.view)
     step = wish.step(heard, canon)
     chunks = _newest_chunks(wish, heard, step, sources)
+    if before_newest and (refs := chunks.refs()):
+        last = wish.step(heard - refs[-1].tokens, _had_canon(state, wish.view, refs[-1]))
+        if last != step:
+            step, chunks = last, _newest_chunks(wish, heard, last, sources)
     refs = chunks.refs()
     return step, canon, chunks, refs, _cut_index(wish, refs, heard, step, chunks) if step.behind else 0
 
@@ -444,7 +468,7 @@ def make_recap(seat: Seat, keep: int, since: int | None, room: int, sources: Sou
     newest = max(0, len(refs) - keep)
     start = newest if since is None else min(newest, sum(ref.seq < since for ref in refs))
     cut = refs[start - 1].seq if start else chunks.horizon
-    sources = replace(sources, modelled=cache(partial(own_cut, seat, seat.id, sources)), own=_name(seat, seat.id))
+    sources = replace(sources, modelled=cache(partial(model_cut, seat, seat.id, sources)), own=_name(seat, seat.id))
     nodes = [node for track in (CANON, STORY) for node in _folds_until(seat.id, track, chunks, cut, sources)] if cut and room else []
     items = fit(sorted(nodes, key=lambda node: node.first), room, sources, unfold)
     turns = [line.turn for line in sources.lines_of(refs[start:])]
@@ -453,7 +477,7 @@ def make_recap(seat: Seat, keep: int, since: int | None, room: int, sources: Sou
 
 def make_stretch(seat: Seat, after: int, before: int, room: int, sources: Sources) -> Recap:
     """Folds over what a seat heard between two entries, neither included, without reading what lies outside. Raises `Missing`."""
-    sources = replace(sources, modelled=cache(partial(own_cut, seat, seat.id, sources)), own=_name(seat, seat.id))
+    sources = replace(sources, modelled=cache(partial(model_cut, seat, seat.id, sources)), own=_name(seat, seat.id))
     state = sources.state
     nodes: list[Node] = []
 

@@ -52,15 +52,19 @@ def worth_a_call(node: Node) -> bool:
 
 
 def due(roots: list[Node], path: Path, children_of: ChildrenOf, most: int, without: Collection[str] = ()) -> list[Node]:
-    """Folds that wait for a model, newest first, none before what it is made of."""
+    """Folds that wait for a model, newest first, none before what it is made of.
+
+    What is worth no call may have parts that are: whether these get one must not depend on what else others have heard (I3)."""
     found: list[Node] = []
 
     def visit(node: Node) -> bool:
-        if node.author or not worth_a_call(node) or visible_text(node, path) is not None:
+        if node.author or visible_text(node, path) is not None:
             return True
         if len(found) >= most or node.key in without:
             return False
         waiting = [child for child in reversed(children_of(node)) if not visit(child)] if node.level else []
+        if not worth_a_call(node):
+            return True
         if not waiting:
             found.append(node)
         return False

@@ -268,7 +268,7 @@ class Hot:
         hearers = self.state.hearers(entry.channel)
         for key, plan in list(self.plans.items()):
             if key[0] in hearers:
-                if turn.kind == "note" and not plan.items:
+                if plan.waiting or (turn.kind == "note" and not plan.items):
                     del self.plans[key]  # a note before anything has happened belongs to the canon
                 else:
                     plan.extend(line)

@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from talekeeper import rim
 from talekeeper.assembly import PINNED, Row, assemble, note_row, turn_rows
-from talekeeper.context import MORE_TO_CHOOSE, Plan, Wish, has_canon, make_plan, make_recap, make_stretch, own_cut
+from talekeeper.context import MORE_TO_CHOOSE, Plan, Wish, has_canon, make_plan, make_recap, make_stretch, model_cut
 from talekeeper.errors import BudgetTooSmall, Conflict, InvalidInput, UnknownFold, UnknownTurn, WrongType
 from talekeeper.folds import Missing, Node, first_key, leaves_after, rewritten_key, roots_until
 from talekeeper.hot import Hot
@@ -417,7 +417,7 @@ class Remembering:
         sources = self._hot.sources()
         if seat is None:
             return sources
-        return dataclasses.replace(sources, modelled=cache(partial(own_cut, self._hot.state.seats[seat], seat, sources)))
+        return dataclasses.replace(sources, modelled=cache(partial(model_cut, self._hot.state.seats[seat], seat, sources)))
 
     async def _node_for(self, fold: str, seat: str | None) -> Node:
         """A fold that is in the seat's memory."""

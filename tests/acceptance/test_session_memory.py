@@ -1242,6 +1242,8 @@ async def test_a_given_up_summarizer_is_tried_again_after_a_while_and_makes_up_f
         model.mood = "good"
         await until(lambda: memory.health is tk.HealthState.HEALTHY)
         await memory.flush()
+        await talk(memory, 1)  # models' texts are shown with the next turn that is heard
+        await memory.flush()
         story = await memory.story()
         assert story is not None
         assert {fold.made_by for fold in await story.folds("assistant")} == {"model"}
