@@ -57,6 +57,14 @@ async def test_probes_and_the_description_need_no_token(table: Table) -> None:
             assert method["summary"], path
 
 
+@pytest.mark.parametrize("path", ["/health/live", "/health/ready", "/", "/page/app.js", "/api/v1/openapi.json", "/page/nothing.js"])
+async def test_a_head_is_the_answer_without_its_body(table: Table, path: str) -> None:
+    whole, head = [await table.http.request(method, f"{ROOT}{path}") for method in ("GET", "HEAD")]
+    assert (head.status_code, head.headers, head.content) == (whole.status_code, whole.headers, b"")
+    assert whole.content
+    assert (await table.owner("HEAD", STORY)).status_code == 405, "the API has none"
+
+
 async def test_it_is_not_ready_when_the_stories_cannot_be_read() -> None:
     async with served(":memory:") as table:
         await table.keeper.store.close()
@@ -75,6 +83,22 @@ async def test_it_is_not_ready_when_its_tokens_cannot_be_read(tokens_file: Any, 
             tokens_file.write_text("[[")
             assert (await http.get("/health/ready")).status_code == 503
             assert (await http.get("/api/v1/me", headers={"Authorization": f"Bearer {TOKENS['owner']}"})).status_code == 401
+
+
+async def test_limits_are_those_of_the_file_as_it_is_now(tokens_file: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("talekeeper.server.auth.LOOK_AGAIN", 0.0)
+    async with tk.open(":memory:") as keeper:
+        app = create_app(keeper, tokens=TokenFile(tokens_file))
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url=f"{ROOT}/api/v1") as http:
+            owner = Client(http, TOKENS["owner"])
+            await owner.do("POST", "/stories", {"user": "ana", "name": "ash-crown", "seats": SEATS})
+            text = tokens_file.read_text()
+            tokens_file.write_text(text.replace("burst = 10000", "burst = 10000\nbody = 60"))
+            await owner.refused(413, "POST", f"{STORY}/turns", {"speaker": "dm", "text": "A sentence that is too long by now."})
+            tokens_file.write_text(text.replace("rate = 10000.0\nburst = 10000", "rate = 0.01\nburst = 2"))
+            assert [(await owner("GET", "/me")).status_code for _ in range(3)] == [200, 200, 429]
+            tokens_file.write_text(text)
+            assert (await owner("GET", "/me")).status_code == 200
 
 
 async def test_metrics_are_for_those_who_were_granted_them_and_tell_no_names(table: Table) -> None:
@@ -171,14 +195,15 @@ async def test_who_guesses_tokens_is_slowed_down_and_nobody_else() -> None:
 
 def test_a_bucket_fills_up_again_and_forgets_who_has_not_asked_for_long() -> None:
     now = [0.0]
-    buckets = Buckets(2.0, 3, room=10, clock=lambda: now[0])
-    assert [buckets.take("a") for _ in range(4)] == [0.0, 0.0, 0.0, 0.5]
+    buckets = Buckets(room=10, clock=lambda: now[0])
+    assert [buckets.take("a", 2.0, 3) for _ in range(4)] == [0.0, 0.0, 0.0, 0.5]
     now[0] = 0.5
-    assert buckets.take("a") == 0.0
-    assert buckets.take("a") == 0.5
+    assert buckets.take("a", 2.0, 3) == 0.0
+    assert buckets.take("a", 2.0, 3) == 0.5
+    assert buckets.take("a", 4.0, 3) == 0.25, "what is allowed now counts"
     for number in range(20):
-        buckets.take(f"other {number}")
-    assert [buckets.take("a") for _ in range(3)] == [0.0] * 3
+        buckets.take(f"other {number}", 2.0, 3)
+    assert [buckets.take("a", 2.0, 3) for _ in range(3)] == [0.0] * 3
 
 
 @pytest.mark.parametrize("declared", [True, False])

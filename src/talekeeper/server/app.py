@@ -60,9 +60,8 @@ def create_app(
     `brains`: who plays in games; `packs`: files of scenarios that can be played beside those that come with Talekeeper; `summarizer`:
     who writes the games' memories of places and people; `rounds`: a file for rounds that wait for a person, so that they outlast the
     process."""
-    limits = limits or (tokens.limits if tokens is not None else Limits())
     hub = Hub()
-    house = House(keeper, limits, tokens, hub, Rooms(keeper, hub, brains, packs, summarizer=summarizer, kept=rounds))
+    house = House(keeper, tokens, hub, Rooms(keeper, hub, brains, packs, summarizer=summarizer, kept=rounds), limits)
     app = _App(
         title="Talekeeper", version=__version__, description=_ABOUT, openapi_url=f"{PREFIX}/openapi.json", docs_url=None, redoc_url=None,
         openapi_tags=_TAGS, generate_unique_id_function=lambda route: route.name, lifespan=_lifespan,
@@ -77,7 +76,7 @@ def create_app(
     page.install(app)
     problems.install(app)
     app.add_middleware(
-        Gate, tokens=tokens, local=Grant("local", tenant, dm=True, metrics=True), limits=limits, metrics=house.metrics
+        Gate, tokens=tokens, local=Grant("local", tenant, dm=True, metrics=True), limits=lambda: house.limits, metrics=house.metrics
     )  # fmt: skip
     return app
 

@@ -14,7 +14,7 @@ the tokens themselves where nobody but its owner can read it.
     [limits]                                # see `Limits`; all of it may be left out
     rate = 50.0
 
-The file is read again when it changes. A file that cannot be read or understood grants nothing to anyone (I10).
+The file is read again when it changes, limits included. A file that cannot be read or understood grants nothing to anyone (I10).
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ class TokenFile(Tokens):
             return
         self._seen = seen
         try:
-            self._grants, _ = read_tokens(self._path)
+            self._grants, self.limits = read_tokens(self._path)
             self._readable = True
         except (InvalidInput, OSError) as exc:
             self._grants, self._readable = {}, False

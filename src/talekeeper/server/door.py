@@ -41,12 +41,18 @@ class House:
     """What all requests share."""
 
     keeper: Keeper
-    limits: Limits
     tokens: Tokens | None
     hub: Hub
     rooms: Rooms
+    fixed: Limits | None = None
+    """Limits that stand whatever the tokens' file says."""
     metrics: Metrics = field(default_factory=Metrics)
     pasts: OrderedDict[tuple[Any, ...], Past] = field(default_factory=OrderedDict)
+
+    @property
+    def limits(self) -> Limits:
+        """How much anyone may ask for at this moment: the file may have changed."""
+        return self.fixed or (self.tokens.limits if self.tokens is not None else Limits())
 
 
 def house_of(request: Request) -> House:

@@ -33,19 +33,21 @@ _HEADERS = (
 class Gate:
     """ASGI middleware around the whole app. It leaves the `grant` in the scope, and `granted`, which says whether it still holds."""
 
-    def __init__(self, app: ASGIApp, *, tokens: Tokens | None, local: Grant, limits: Limits, metrics: Metrics) -> None:
+    def __init__(self, app: ASGIApp, *, tokens: Tokens | None, local: Grant, limits: Callable[[], Limits], metrics: Metrics) -> None:
         self._app = app
         self._tokens, self._local = tokens, local
         self._limits = limits
         self._metrics = metrics
-        self._rates = Buckets(limits.rate, limits.burst)
-        self._guesses = Buckets(limits.guesses / 100, limits.guesses)
+        self._rates = Buckets()
+        self._guesses = Buckets()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return  # there are no websockets here
-        began = time.perf_counter()
+        began, asked = time.perf_counter(), scope["method"]
         status = 500
+        if asked == "HEAD" and is_open(scope["path"]):
+            scope, send = {**scope, "method": "GET"}, _bodiless(send)
 
         async def count(message: Message) -> None:
             nonlocal status
@@ -60,7 +62,7 @@ class Gate:
         finally:
             route = getattr(scope.get("route"), "path", "other")
             streamed = route.endswith("/events") and status == 200
-            self._metrics.answered(scope["method"], route, status, None if streamed else time.perf_counter() - began)
+            self._metrics.answered(asked, route, status, None if streamed else time.perf_counter() - began)
 
     async def _admit(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
@@ -69,7 +71,8 @@ class Gate:
                 self._check_local(headers)
             if not is_open(scope["path"]):
                 scope["grant"], scope["granted"] = self._grant(scope, headers)
-                wait = self._rates.take(scope["grant"].name)
+                limits = self._limits()
+                wait = self._rates.take(scope["grant"].name, limits.rate, limits.burst)
                 if wait:
                     raise slow_down(wait)
             receive = self._measured(scope, headers, receive)
@@ -90,7 +93,8 @@ class Gate:
         grant = tokens.find(token) if kind.lower() == "bearer" and token else None
         if grant is None:
             address = scope["client"][0] if scope.get("client") else ""
-            wait = self._guesses.take(address) if token else 0.0  # who comes without one does not guess
+            guesses = self._limits().guesses
+            wait = self._guesses.take(address, guesses / 100, guesses) if token else 0.0  # who comes without one does not guess
             if wait:
                 raise slow_down(wait)
             raise Problem(
@@ -119,7 +123,7 @@ class Gate:
 
     def _measured(self, scope: Scope, headers: dict[str, str], receive: Receive) -> Receive:
         """What is received, up to the limit."""
-        most = self._limits.upload if scope["path"] == IMPORT else self._limits.body
+        most = self._limits().upload if scope["path"] == IMPORT else self._limits().body
         declared = headers.get("content-length", "0")
         too_large = f"The body is too large: at most {most} bytes are taken here."
         if not declared.isdigit() or int(declared) > most:
@@ -135,6 +139,15 @@ class Gate:
             return message
 
         return measured
+
+
+def _bodiless(send: Send) -> Send:
+    """Only how the answer begins: what is asked with HEAD."""
+
+    async def begin(message: Message) -> None:
+        await send(message if message["type"] == "http.response.start" else {**message, "body": b""})
+
+    return begin
 
 
 def is_open(path: str) -> bool:

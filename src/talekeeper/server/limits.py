@@ -49,20 +49,20 @@ class _Bucket:
 class Buckets:
     """A token bucket for everyone who asks. Those who have not asked for long have a full one, and are not kept."""
 
-    def __init__(self, rate: float, burst: int, *, room: int = 10_000, clock: Callable[[], float] = time.monotonic) -> None:
-        self._rate, self._burst, self._room, self._clock = rate, burst, room, clock
+    def __init__(self, *, room: int = 10_000, clock: Callable[[], float] = time.monotonic) -> None:
+        self._room, self._clock = room, clock
         self._buckets: OrderedDict[str, _Bucket] = OrderedDict()
 
-    def take(self, who: str) -> float:
-        """0 where there was one to take; else how many seconds it takes until there is."""
+    def take(self, who: str, rate: float, burst: int) -> float:
+        """0 where there was one to take; else how many seconds it takes until there is. `rate` and `burst` are those of this moment."""
         now = self._clock()
-        bucket = self._buckets.pop(who, None) or _Bucket(self._burst, now)
+        bucket = self._buckets.pop(who, None) or _Bucket(burst, now)
         self._buckets[who] = bucket
         if len(self._buckets) > self._room:
             self._buckets.popitem(last=False)
-        bucket.tokens = min(self._burst, bucket.tokens + (now - bucket.since) * self._rate)
+        bucket.tokens = min(burst, bucket.tokens + (now - bucket.since) * rate)
         bucket.since = now
         if bucket.tokens < 1:
-            return (1 - bucket.tokens) / self._rate
+            return (1 - bucket.tokens) / rate
         bucket.tokens -= 1
         return 0.0
