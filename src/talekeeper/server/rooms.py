@@ -8,13 +8,13 @@ Rounds that people play in are kept beside the stories until they are written, s
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import logging
-import secrets
 import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -103,14 +103,14 @@ def unhurried(brains: Brains, ticket: Ticket) -> Brains:
 
 @dataclass
 class Line:
-    """Something said in the round that is in flight. `hearers` may see it, and nobody else: its key does not count what they did not."""
+    """Something said in the round that is in flight. `hearers` may see it, and nobody else."""
 
     role: str
     seat: str
     hearers: tuple[str, ...]
     text: str = ""
     ended: bool = False
-    key: str = field(default_factory=lambda: secrets.token_hex(4))
+    key: str = ""
 
 
 class Room:
@@ -123,6 +123,7 @@ class Room:
         self.auto = False
         self._hub, self._ticket = hub, ticket
         self._seen = ""
+        self._round = ""
         self._lock = asyncio.Lock()
         self._task: asyncio.Task[None] | None = None
         self._done: dict[str, None] = {}
@@ -158,6 +159,7 @@ class Room:
         if self.game.waiting is None:
             self.lines = []
         elif not self.lines:  # it began to wait before this process did
+            await self._name_round()
             for beat in self.game.so_far():
                 self._hear(beat)
         self._seen = self.table.story.version
@@ -239,8 +241,7 @@ class Room:
         if self.waiting != seat:
             raise InvalidInput(f"it is not the turn of {seat!r}")
         if text.strip():
-            self.lines.append(Line("pc", seat, (seat, DM), text, ended=True))
-            self._show(self.lines[-1])
+            self._show(self._open(Line("pc", seat, (seat, DM), text, ended=True)))
         await self._told(self.game.answer(text))
         if self.auto and not self.waiting:
             await asyncio.sleep(BREATH)
@@ -266,6 +267,7 @@ class Room:
         """Lets a round be heard, line by line, as it is spoken."""
         if self.game.waiting is None:
             self.lines = []
+            await self._name_round()
             self._say("round", {})
         shown = 0.0
         async with self._ticket:
@@ -297,12 +299,24 @@ class Room:
                 if (line.role, line.seat) == ("pc", beat.seat):
                     line.hearers = hearers
                     self._show(line)
-            self.lines.append(Line("ruling", beat.seat, hearers, beat.text, ended=True))
-            self._show(self.lines[-1])
+            self._show(self._open(Line("ruling", beat.seat, hearers, beat.text, ended=True)))
         elif last is None or last.ended or (last.role, last.seat) != (beat.role, beat.seat):
-            self.lines.append(Line(beat.role, beat.seat, hearers, beat.text))
+            self._open(Line(beat.role, beat.seat, hearers, beat.text))
         else:
             last.text += beat.text
+
+    async def _name_round(self) -> None:
+        """What the keys of its lines are made from: the same in any process, and with a part that no seat knows (the oldest mark is the
+        dm's), so that a key does not tell how much was said unheard (I3)."""
+        story = self.table.story
+        oldest = [mark.id for mark in await story.turns(kinds=("mark",), limit=1)]
+        self._round = f"{oldest} {story.branch} {await self.table.round_now()}"
+
+    def _open(self, line: Line) -> Line:
+        before = sum((one.role, one.seat) == (line.role, line.seat) for one in self.lines)
+        line.key = hashlib.sha256(f"{self._round} {line.role} {line.seat} {before}".encode()).hexdigest()[:12]
+        self.lines.append(line)
+        return line
 
     def _show(self, line: Line) -> None:
         data = {"line": line.key, "role": line.role, "seat": line.seat, "text": line.text, "ended": line.ended}
