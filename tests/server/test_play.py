@@ -115,6 +115,24 @@ async def test_undo_takes_the_round_back_and_seats_can_be_taken_over(owner: Clie
     assert [one["human"] for one in (await rested(owner))["party"]] == [True, False], "who plays is in the log"
 
 
+async def test_two_who_take_the_same_round_back_take_back_one(owner: Client) -> None:
+    await play(owner)
+    await play(owner, "I sing.")
+    seen = {"If-Match": (await owner.get(LAMP))["version"]}
+    both = await asyncio.gather(*(owner("POST", f"{LAMP}/undo", headers={**seen, "Idempotency-Key": name}) for name in "ab"))
+    done, refused = sorted(both, key=lambda answer: answer.status_code)
+    assert (done.status_code, refused.status_code, refused.json()["type"]) == (200, 412, "urn:talekeeper:moved-on")
+    assert (await rested(owner))["round"] == 2
+    first = next(name for name, answer in zip("ab", both, strict=True) if answer is done)
+    again = await owner("POST", f"{LAMP}/undo", headers={**seen, "Idempotency-Key": first})
+    assert (again.status_code, again.json()["round"]) == (200, 2), "a retry is no second one"
+    now = done.headers["Story-Version"]
+    assert now == (await owner.get(LAMP))["version"]
+    assert (await owner.do("POST", f"{LAMP}/undo", headers={"If-Match": now}))["round"] == 1
+    await owner.refused(412, "POST", f"{LAMP}/undo", headers={"If-Match": now})
+    await owner.refused(422, "POST", f"{LAMP}/undo")
+
+
 async def test_the_game_is_shown_as_it_was_and_by_seat(owner: Client) -> None:
     await play(owner)
     now = await owner.get(f"{LAMP}/scene")

@@ -283,13 +283,17 @@ class Table:
 
     # -- what people do beside playing ---------------------------------------------------------------------------------------
 
-    async def undo(self, rounds: int = 1) -> int:
-        """Takes the last rounds back: the story, the game and every memory. What was played stays as a branch. Returns the round."""
+    async def undo(self, rounds: int = 1, *, expected_version: str | None = None) -> int:
+        """Takes the last rounds back: the story, the game and every memory. What was played stays as a branch. Returns the round.
+
+        `expected_version`: raise `Conflict` where the story is not the one that was looked at."""
         played = await self.rounds()
+        if expected_version not in (None, self.story.version):  # before they are counted: there may be fewer by now
+            raise Conflict(f"the story is at version {self.story.version}, not {expected_version}: read again, then retry")
         if not 1 <= rounds <= len(played):
             most = f"{len(played)} round{'' if len(played) == 1 else 's'} can be taken back, not {rounds}"
             raise InvalidInput(most if played else "no round has been played yet, so there is none to take back")
-        await self.story.rewind(played[-rounds].turn - 1)
+        await self.story.rewind(played[-rounds].turn - 1, expected_version=expected_version)
         return int(played[-rounds].data["round"])
 
     async def seat_people(self, humans: Iterable[str]) -> None:

@@ -10,9 +10,22 @@ from talekeeper.model import MemoryKey
 from talekeeper.replay import Past
 from talekeeper.server import game_schemas as games
 from talekeeper.server import ids, schemas
-from talekeeper.server.door import PREFIX, Authored, Entered, Granted, IdempotencyKey, InHouse, Looking, LookingAt, Route, Visit
+from talekeeper.server.door import (
+    PREFIX,
+    Authored,
+    Entered,
+    Granted,
+    IdempotencyKey,
+    IfMatch,
+    InHouse,
+    Looking,
+    LookingAt,
+    Route,
+    Visit,
+)
 from talekeeper.server.problems import forbidden, invalid
 from talekeeper.server.rooms import Room
+from talekeeper.server.routes.turns import stamp, version_of
 from talekeeper.server.views import View
 from talekeeper.table.flight import DM
 from talekeeper.table.game import GameState
@@ -187,13 +200,18 @@ async def finish(visit: Authored, room: Hosting, key: IdempotencyKey = None) -> 
 
 
 @router.post("/stories/{story}/undo", summary="Take rounds back")
-async def undo(visit: Authored, room: Hosting, body: games.Undo | None = None, key: IdempotencyKey = None) -> games.Play:
-    """The story, the game and every memory go back. What was played stays as a branch."""
+async def undo(
+    visit: Authored, room: Hosting, response: Response, body: games.Undo | None = None, key: IdempotencyKey = None,
+    if_match: IfMatch = None,
+) -> games.Play:  # fmt: skip
+    """The story, the game and every memory go back. What was played stays as a branch. Bound to the version that you saw, a round that
+    someone else has taken back meanwhile is not followed by another."""
     request = visit.told_once(key)
     async with room.hold() as table:
         if not room.did(request):
-            await table.undo(body.rounds if body is not None else 1)
+            await table.undo(body.rounds if body is not None else 1, expected_version=version_of(if_match))
             room.note(request)
+    await stamp(response, visit.view())
     return await _play(room, None)
 
 

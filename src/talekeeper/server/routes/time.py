@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Header, Query, Request
+from fastapi import APIRouter, Depends, Header, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
 from talekeeper.server import limits, schemas
 from talekeeper.server.door import PREFIX, Authored, Entered, IdempotencyKey, IfMatch, Looking, Route, Visit, house_of
 from talekeeper.server.events import MEDIA_TYPE, Passing, Stream
 from talekeeper.server.problems import slow_down
-from talekeeper.server.routes.turns import version_of
+from talekeeper.server.routes.turns import stamp, version_of
 
 router = APIRouter(prefix=PREFIX, route_class=Route, tags=["time"])
 
@@ -30,10 +30,11 @@ async def list_branches(visit: Authored) -> schemas.Branches:
 
 
 @router.post("/stories/{story}/rewind", summary="Go back")
-async def rewind(visit: Authored, body: schemas.Rewind, if_match: IfMatch = None) -> schemas.Branches:
+async def rewind(visit: Authored, body: schemas.Rewind, response: Response, if_match: IfMatch = None) -> schemas.Branches:
     """Goes back to just after a turn. What came after stays as a branch; `switch` takes it up again."""
     number = 0 if body.to == "0" else (await visit.view().find(body.to)).seq
     await visit.story.rewind(number, expected_version=version_of(if_match))
+    await stamp(response, visit.view())
     return await _branches(visit)
 
 
