@@ -111,6 +111,43 @@ async def test_someone_else_was_first(new_page: NewPage, new_story: NewStory, ap
     await expect(page.locator("#answer")).to_be_visible()
 
 
+async def test_a_round_that_someone_else_took_back_is_not_followed_by_another(new_page: NewPage, new_story: NewStory, api: Api) -> None:
+    story = await new_story()
+    one, two = await sit(new_page, story), await new_page(story, refused=("ERR_FAILED", "412"))
+    await two.context.route("**/events?**", lambda route: route.abort())  # it has not heard of it yet
+    await two.reload()
+    await expect(two.locator("#step")).to_be_visible()
+    before = (await api("GET", f"/stories/{story}/play"))["round"]
+    await one.locator("#undo").click()
+    await expect(one.locator(".toast")).to_contain_text("taken back")
+    await two.locator("#undo").click()
+    await expect(two.locator(".toast.bad")).to_contain_text("Someone else was faster, so nothing was done.")
+    assert (await api("GET", f"/stories/{story}/play"))["round"] == before - 1
+    left = await one.locator(TOLD).count()
+    await expect(two.locator(TOLD)).to_have_count(left)  # what is shown is up to date, and can be taken back
+    await two.locator("#undo").click()
+    await expect(two.locator(".toast:not(.bad)")).to_contain_text("taken back")
+    await expect(one.locator(f"{TOLD}:nth-of-type({left})")).to_have_count(0)
+    await one.locator("#undo").click()
+    await one.locator("#undo").click(delay=20)  # one's own are bound to each other
+    await expect(one.locator(".toast.bad")).to_have_count(0)
+
+
+async def test_a_turn_that_someone_else_took_back_is_not_followed_by_another(new_page: NewPage, api: Api) -> None:
+    story = (await api("POST", "/stories", {"name": "undone-twice", "seats": [{"id": "dm", "role": "dm"}, {"id": "ann"}]}))["id"]
+    for number in range(4):
+        await api("POST", f"/stories/{story}/turns", {"speaker": "dm", "text": f"Turn {number}."})
+    page = await new_page(story, refused=("ERR_FAILED", "412"))
+    await page.context.route("**/events?**", lambda route: route.abort())
+    await page.reload()
+    await expect(page.locator(TOLD)).to_have_count(4)
+    await api("POST", f"/stories/{story}/rewind", {"to": "3"})
+    await page.locator("#undo").click()
+    await expect(page.locator(".toast.bad")).to_contain_text("Someone else was faster, so nothing was done.")
+    await expect(page.locator(TOLD)).to_have_count(3)
+    assert (await api("GET", f"/stories/{story}"))["turns"] == 3
+
+
 # -- tokens ------------------------------------------------------------------------------------------------------------
 
 
@@ -144,11 +181,16 @@ async def test_a_token_is_asked_for_and_shows_what_is_its_own(
     await begin(dm, name="with tokens")
     await rounds(dm, 1)
 
-    nell = await new_page(server=server.url, refused=("401",))
+    nell = await new_page(server=server.url, refused=("401", "403"))
     await sit_down(nell, TOKENS["nell"])
     await nell.locator(".row", has_text="with tokens").click()
     await expect(nell.locator(TOLD).first).to_be_visible()
     await expect(nell.locator("#undo, #export, .branch, #fork, [data-seat=osric]")).to_have_count(0)
+    for odd in ("seat=osric", "branch=elsewhere", "branch=elsewhere&seat=osric&at=1"):  # not hers to see: her own view is shown
+        await nell.evaluate("odd => { location.hash = location.hash.split('&')[0] + '&' + odd; }", odd)
+        await expect(nell.locator(".toast.bad").first).to_contain_text("not yours to see")
+        await nell.locator(".toast.bad").first.get_by_role("button", name="Dismiss").click()
+        await expect(nell.locator(TOLD).first).to_be_visible()
     await accessible(nell, "a player's table")
     await shot(nell, "player")
     await dm.locator("#step").click()

@@ -9,7 +9,7 @@ const ADVICE = {
   0: "The server does not answer. What you wrote is still here: send it again when the line is back.",
   401: "The token was refused. Ask whoever runs this table for one that holds.",
   409: "What you see now is up to date: look at it, and send again if you still mean it.",
-  412: "Someone else was faster. What you see now is up to date: look at it, and send again if you still mean it.",
+  412: "Someone else was faster, so nothing was done. What you see now is up to date: look at it, and try again if you still mean it.",
   413: "That is too long for this server. Shorten it, and send again.",
   429: "That was too much at once. Wait a moment, and send again.",
   500: "That should not have happened. Nothing was changed; try again, and look into the server's log if it stays.",
@@ -20,11 +20,12 @@ const ADVICE = {
 
 export class Problem extends Error {
   constructor(status, body = null, wait = 0) {
-    const said = status === 401 ? "" : body?.detail || ""; // what the server says of headers is no help here
+    const said = status === 401 || status === 412 ? "" : body?.detail || ""; // what the server says of headers is no help here
     super([said, said && status !== 409 ? "" : ADVICE[status] || (said ? "" : `The server answered with ${status}.`)].filter(Boolean).join(" "));
     this.status = status;
     this.code = body?.type?.split(":").pop() || "";
     this.needed = body?.needed;
+    this.at = body?.errors?.[0]?.at ?? ""; // what of the request was not understood
     this.wait = wait;
   }
 }
@@ -62,11 +63,11 @@ async function send(method, path, { params, body, sent, more } = {}) {
   }
 }
 
-// Looking again does no harm, so that a server which asks for patience gets it.
+// Looking again does no harm, so that a server which asks for patience gets it. `answered` is told the headers of the answer.
 export async function call(method, path, options = {}) {
   for (let turn = 1; ; turn++) {
     const answer = await send(method, path, options);
-    if (answer.ok) return answer.status === 204 ? null : answer.json();
+    if (answer.ok) { options.answered?.(answer.headers); return answer.status === 204 ? null : answer.json(); }
     const wrong = await problem(answer);
     if (method !== "GET" || turn === TRIES || (wrong.status !== 429 && wrong.status !== 503)) throw wrong;
     await rest(Math.min(5, wrong.wait || turn) * 1000);
@@ -74,16 +75,16 @@ export async function call(method, path, options = {}) {
 }
 
 export const get = (path, params) => call("GET", path, { params });
-export const post = (path, body, params) => call("POST", path, { body: body ?? {}, params });
+export const post = (path, body, params, options) => call("POST", path, { ...options, body: body ?? {}, params });
 
 // Tells something once: what got no answer keeps its name, and when it is sent again the server knows it.
 const unanswered = new Map();
-export async function once(path, body = {}, params = {}) {
+export async function once(path, body = {}, params = {}, options = {}) {
   const what = JSON.stringify([path, body, params]);
   const name = unanswered.get(what) ?? crypto.randomUUID();
   unanswered.set(what, name);
   try {
-    const answer = await call("POST", path, { body, params, more: { "Idempotency-Key": name } });
+    const answer = await call("POST", path, { ...options, body, params, more: { ...options.more, "Idempotency-Key": name } });
     unanswered.delete(what);
     return answer;
   } catch (error) {
@@ -118,6 +119,9 @@ function pause(time, signal) {
   });
 }
 
+// What asking again does not mend.
+const final = (error) => error.status >= 400 && error.status < 500 && error.status !== 408 && error.status !== 429;
+
 // A broken line is taken up again where it broke, also when it is only silent.
 export async function follow(path, params, hear, signal) {
   let last = null;
@@ -138,7 +142,7 @@ export async function follow(path, params, hear, signal) {
       }
     } catch (error) {
       if (signal.aborted) return;
-      if ([401, 403, 404].includes(error.status)) { hear("refused", error); return; }
+      if (final(error)) { hear("refused", error); return; }
       lost += 1;
       hear("lost", { times: lost });
     } finally {

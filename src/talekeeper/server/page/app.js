@@ -1,7 +1,7 @@
 // The table: one state, and every part of the page is drawn from it. What happens in the story comes over one line, in the view that is
 // shown; the page adds it to what it has and asks for the rest, so that a long story costs no more than a short one.
 import { call, follow, get, once, post, Problem } from "/page/api.js";
-import { $, arrange, h, know, put, toast } from "/page/dom.js";
+import { $, arrange, h, know, put, quiet, toast } from "/page/dom.js";
 import { home } from "/page/home.js";
 import { drawPanel, drawTabs, TABS } from "/page/inspect.js";
 import { drawComposer } from "/page/composer.js";
@@ -14,12 +14,12 @@ import { listenToKeys } from "/page/keys.js";
 const PAGE = 120; // turns that are asked for at once
 const MOST = 480; // turns that are on the page at once; the others come when they are scrolled to
 const POINTS = 1000;
-const NOTHING = { turns: [], before: false, after: false, points: [], total: 0, play: null, scene: null, seats: [], branches: [], game: null, loaded: false };
+const NOTHING = { turns: [], before: false, after: false, points: [], total: 0, play: null, scene: null, seats: [], branches: [], game: null, version: null, loaded: false };
 
 const app = {
   me: null, dm: false, story: null, branch: "main", seat: "", who: "", at: null, tab: "prompt", mode: "act", pane: "story", budgets: {}, drafts: {}, lit: null, ...NOTHING,
 
-  get path() { return `/stories/${this.story}`; },
+  get path() { return `/stories/${encodeURIComponent(this.story)}`; },
   get where() { return { branch: this.branch }; },
   get point() { return { branch: this.branch, at: this.at }; },
   get view() { return { branch: this.branch, at: this.at, seat: this.seat }; },
@@ -33,7 +33,7 @@ const app = {
   get budget() { return this.budgets[this.eyes] ?? this.limit; },
   name(id) { return id === "dm" ? "DM" : this.party.find((one) => one.id === id)?.name || this.seats.find((one) => one.id === id)?.name || id || "someone"; },
 
-  open(story) { location.hash = new URLSearchParams({ story }).toString(); },
+  open(story) { quiet(); location.hash = new URLSearchParams({ story }).toString(); },
   leave() { location.hash = ""; },
 
   // -- going somewhere ------------------------------------------------------------------------------------------------------
@@ -57,7 +57,7 @@ const app = {
       return true;
     } catch (error) {
       wrong(error);
-      if (error.status === 409 || error.status === 412) load("turns", "play", "branches", "line");
+      if (error.status === 409 || error.status === 412) load("turns", "play", "branches", "line", "version");
       return false;
     }
   },
@@ -65,12 +65,17 @@ const app = {
   auto: (on) => app.do(() => post(`${app.path}/auto`, { on }, app.where), "play"),
   act: (seat, text) => app.do(() => once(`${app.path}/act`, { text }, { ...app.where, seat }), "play"),
   finish: () => app.do(() => once(`${app.path}/finish`, {}, app.where), "play"),
+  // What is taken back is what was seen: where someone else was faster, nothing is.
   async undo() {
+    if (!app.version || app.undoing) return;
+    app.undoing = true;
+    const bound = { more: { "If-Match": app.version }, answered: (headers) => { app.version = headers.get("Story-Version"); } };
     const back = async () => { // the log has more turns than the timeline has points
       const { turns } = await get(`${app.path}/turns`, { ...app.where, newest: true, limit: 2 });
-      await post(`${app.path}/rewind`, { to: turns.length > 1 ? turns[0].id : "0" }, app.where);
+      await post(`${app.path}/rewind`, { to: turns.length > 1 ? turns[0].id : "0" }, app.where, bound);
     };
-    const done = await app.do(() => (app.game ? once(`${app.path}/undo`, {}, app.where) : back()), "turns", "play", "branches", "line");
+    const done = await app.do(() => (app.game ? once(`${app.path}/undo`, {}, app.where, bound) : back()), "turns", "play", "branches", "line");
+    app.undoing = false;
     if (done) toast(app.game ? "The last round is taken back. It stays as a branch." : "The last turn is taken back. It stays as a branch.");
   },
   fork: () => app.do(async () => {
@@ -150,14 +155,17 @@ const place = () => JSON.stringify([app.story, app.branch, app.seat, app.at]);
 
 async function fetchParts(parts) {
   const here = place();
+  let version = {}; // it is that of what is shown, so it comes last
   await Promise.all(parts.map(async (part) => {
     const found = await PARTS[part]();
     if (here !== place()) { due.add(part); return; }
+    if (part === "version") { version = found; return; }
     Object.assign(app, found);
     app.loaded ||= part === "turns";
     know((app.play ? app.party : app.seats.filter((one) => one.role === "pc")).map((one) => one.id));
     draw();
   }));
+  if (here === place()) Object.assign(app, version);
   panel();
 }
 
@@ -183,6 +191,7 @@ const PARTS = {
     const found = await get(`${app.path}/timeline`, { ...app.where, seat: app.seat, points: POINTS });
     return { points: found.points, total: found.turns };
   },
+  async version() { return app.dm ? { version: (await get(app.path, app.where)).version } : {}; },
 };
 
 // The game is seen by those of the party and by the dm; whoever else is viewed sees the dm's scene, if it is the dm who looks.
@@ -240,18 +249,18 @@ function spoken(line) {
 }
 
 const EVENTS = {
-  turn: (turn) => changed(turn, true),
-  edited: (turn) => changed(turn), pinned: (turn) => changed(turn), unpinned: (turn) => changed(turn),
+  turn: (turn) => { changed(turn, true); load("version"); },
+  edited: (turn) => { changed(turn); load("version"); }, pinned: (turn) => EVENTS.edited(turn), unpinned: (turn) => EVENTS.edited(turn),
   forgotten: ({ id }) => gone(id),
   line: spoken,
   round: () => { if (app.play && !app.at) { app.play = { ...app.play, running: true, lines: [] }; draw(); } },
   auto: ({ on }) => { if (app.play && !app.at) { app.play = { ...app.play, auto: on }; draw(); } },
   rested: () => load("play"),
-  rewound: () => load("turns", "line", "play", "branches"),
+  rewound: () => load("turns", "line", "play", "branches", "version"),
   hello: () => load(...Object.keys(PARTS)), reset: () => load(...Object.keys(PARTS)),
   branches: () => load("branches"),
   seats: () => load("seats"),
-  overridden: () => panel(), marked: () => panel(), memories: () => panel(),
+  overridden: () => load("version"), marked: () => load("version"), memories: () => panel(),
   deleted: () => { toast("This story was removed.", "bad"); app.leave(); },
   open: () => lineState("open"),
   lost: ({ times }) => { if (times > 1) lineState("lost"); if (!app.loaded) load(...Object.keys(PARTS)); },
@@ -264,7 +273,7 @@ let line = null;
 function settle(change) {
   line?.abort();
   line = new AbortController();
-  Object.assign(app, change, { lit: null, turns: [], points: [], total: 0, loaded: false, before: false, after: false });
+  Object.assign(app, change, { lit: null, turns: [], points: [], total: 0, version: null, loaded: false, before: false, after: false });
   app.play = app.play && { ...app.play, lines: [] };
   note();
   frame();
@@ -324,18 +333,51 @@ function frame() {
 function wrong(error) {
   if (!(error instanceof Problem)) throw error;
   if (error.status === 401) { line?.abort(); return login(error, start); }
-  if (error.status === 404 && error.code === "unknown-story") { toast("There is no such story here. It may have been removed, or your token does not open it.", "bad"); app.leave(); return undefined; }
+  if (error.code === "unknown-story" || error.at === "path.story") return nowhere();
+  if (!app.loaded && app.story && error.status) return error.status < 500 ? astray(error) : stuck(error);
   if (error.status === 404 && error.code === "unknown-branch") { toast("That branch is not there any more. This is the main line.", "bad"); return app.onto("main"); }
   if (error.status === 404 && app.at) { toast("That turn is not there any more. This is the story as it is now.", "bad"); return app.travel(null); }
   return toast(error.message, "bad");
 }
 
+function nowhere() {
+  toast("There is no such story here. It may have been removed, or your token does not open it.", "bad");
+  app.leave();
+}
+
+// What the address asks for cannot be shown: says so, and shows what is nearest to it.
+async function astray(error) {
+  const here = place();
+  const own = app.dm ? "" : await ownSeat();
+  if (here !== place()) return;
+  const named = { turn: app.at, seat: app.seat !== own, branch: app.branch !== "main" };
+  const told = error.code.replace("unknown-", "");
+  const left = named[told] ? [told] : Object.keys(named).filter((one) => named[one]);
+  if (!left.length) { nowhere(); return; }
+  toast(`This address names a ${left.join(", or a ")} that is not there${app.dm ? "" : ", or not yours to see"}. ${left.includes("branch") ? "This is the main line of the story." : "This is the story as it is now."}`, "bad");
+  settle({ at: left.includes("turn") || left.includes("branch") ? null : app.at, seat: left.includes("seat") ? own : app.seat, branch: left.includes("branch") ? "main" : app.branch });
+}
+
+// Nothing can be shown: says why, and offers the ways on.
+function stuck(error) {
+  line?.abort();
+  arrange($("banner"));
+  put($("main"), h("div", { class: "empty" }, h("p", { class: "empty-title" }, app.story ? "This story cannot be opened" : "The stories cannot be shown"), h("p", {}, error.message),
+    h("div", { class: "buttons centred" }, h("button", { class: "button primary", onclick: start }, "Try again"), app.story ? h("button", { class: "button quiet", onclick: app.leave }, "All stories") : null)));
+}
+
+let began = 0;
+let retry = null;
+
 async function start() {
+  const mine = ++began;
   const asked = new URLSearchParams(location.hash.slice(1));
   const again = asked.get("story") === app.story;
+  clearTimeout(retry);
   line?.abort();
   try {
     app.me = await get("/me");
+    if (mine !== began) return undefined;
     app.dm = app.me.dm;
     app.story = asked.get("story");
     if (!again) Object.assign(app, NOTHING, { budgets: {}, drafts: {}, who: "", mode: "act" });
@@ -344,8 +386,9 @@ async function start() {
     drawTop(app);
     if (!app.story) { document.title = "Talekeeper"; return await home(app, $("main")); }
     const seat = asked.get("seat") || (app.dm ? "" : await ownSeat());
-    return settle({ branch: asked.get("branch") || "main", seat, at: asked.get("at"), tab: asked.get("tab") in TABS ? asked.get("tab") : "prompt" });
-  } catch (error) { return unreached(error); }
+    if (mine !== began) return undefined;
+    return settle({ branch: asked.get("branch") || "main", seat, at: asked.get("at"), tab: Object.hasOwn(TABS, asked.get("tab")) ? asked.get("tab") : "prompt" });
+  } catch (error) { return mine === began ? unreached(error) : undefined; }
 }
 
 // A player may have several seats; not every story has all of them.
@@ -358,9 +401,11 @@ async function ownSeat() {
 
 // Nothing can be shown yet: say why, and go on by itself where that helps.
 function unreached(error) {
-  if (!(error instanceof Problem) || (error.status && error.status < 500)) return wrong(error);
+  if (!(error instanceof Problem) || error.status === 401) return wrong(error);
+  if (error.status && error.status < 500) return stuck(error);
   put($("main"), h("div", { class: "empty" }, h("p", { class: "empty-title" }, "The server does not answer"), h("p", {}, "Is “talekeeper serve” still running? This page tries again by itself."), h("button", { class: "button primary", onclick: start }, "Try now")));
-  return setTimeout(start, 3000);
+  retry = setTimeout(start, 3000);
+  return undefined;
 }
 
 theme();

@@ -45,6 +45,7 @@ const more = (app, way) => (app[way] ? h("button", { class: "button quiet more",
 
 function nothing(app) {
   if (app.turns.length || (app.play?.lines.length && !app.at)) return null;
+  if (app.at) return empty("Before the first line", app.seat ? `${app.name(app.seat)} had heard nothing by then.` : "Nothing had been told by then.");
   if (app.seat) return empty(`${app.name(app.seat)} has heard nothing yet`, "What this seat hears from now on will stand here, and nothing else.");
   return empty("A blank page", app.game ? "Play a round, and the story begins." : "Write the first line below.");
 }

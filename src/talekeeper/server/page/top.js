@@ -33,7 +33,11 @@ export function drawTop(app) {
     painted, app.story ? h("button", { class: "button quiet icon", title: "Keyboard shortcuts (?)", "aria-label": "Keyboard shortcuts", onclick: shortcuts }, "?") : null);
 }
 
-const storyName = (app) => decodeURIComponent((app.story || "").split(".").pop().replaceAll("~", "%"));
+// How the story is called, from its id; an address may hold anything.
+function storyName(app) {
+  const name = (app.story || "").split(".").pop();
+  try { return decodeURIComponent(name.replaceAll("~", "%")); } catch { return name; }
+}
 
 let was = "open";
 

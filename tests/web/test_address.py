@@ -1,0 +1,82 @@
+"""Whatever stands in the address: the page shows what there is, says what there is not, and offers a way on."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.async_api import Page, expect
+from tests.web.conftest import NewPage, NewStory
+from tests.web.hands import TOLD, sit
+
+
+async def go(page: Page, address: str) -> None:
+    await page.evaluate("address => { location.hash = address; }", address)
+
+
+async def told(page: Page, *words: str) -> None:
+    """What was said, each in a toast of its own; they are dismissed."""
+    for word in words:
+        await expect(page.locator(".toast.bad").first).to_contain_text(word)
+        await page.locator(".toast.bad").first.get_by_role("button", name="Dismiss").click()
+    await expect(page.locator(".toast")).to_have_count(0)
+
+
+async def test_an_address_that_names_what_is_not_there_shows_the_story_as_it_is(new_page: NewPage, new_story: NewStory) -> None:
+    story = await new_story()
+    page = await sit(new_page, story, refused=("404", "422"))
+    whole = await page.locator(TOLD).count()
+    for odd, said in (
+        ("branch=nowhere", ["a branch that is not there. This is the main line"]),
+        (f"branch={'x' * 2000}", ["a branch"]),
+        ("branch=%00", ["a branch"]),
+        ("seat=nobody", ["a seat that is not there. This is the story as it is now."]),
+        (f"seat={'x' * 2000}", ["a seat"]),
+        ("at=99999", ["a turn that is not there"]),
+        ("at=" + "9" * 90, ["a turn"]),
+        ("at=garbage&tab=memory", ["a turn"]),
+        (f"at={'x' * 2000}", ["a turn"]),
+        ("branch=nowhere&seat=nobody&at=garbage", ["a branch", "a seat"]),
+        ("tab=constructor", []),
+    ):
+        await go(page, f"story={story}&{odd}")
+        await told(page, *said)
+        await expect(page.locator(TOLD)).to_have_count(whole)
+        await expect(page.locator("#step")).to_be_visible()
+        await expect(page.locator("#panel .loading")).to_have_count(0)
+        assert await page.evaluate("location.hash.split('&').length") <= 2, "the address is that of what is shown"
+    await go(page, f"story={story}&at=0")
+    await expect(page.locator("#turns .empty-title")).to_have_text("Before the first line")
+    await page.get_by_role("button", name="Back to now").click()
+    await expect(page.locator(TOLD)).to_have_count(whole)
+
+
+async def test_an_address_of_no_story_leads_to_those_that_there_are(new_page: NewPage) -> None:
+    page = await new_page(refused=("404", "422"))
+    for odd in (
+        "nothing",
+        "local.a~zz",
+        "local.~ff",
+        "..",
+        "../me",
+        "a/b",
+        "a%3Fb",
+        "%F0%9F%98%80",
+        "q" * 6000,
+        "local.none&branch=x&seat=y&at=z",
+    ):
+        await go(page, f"story={odd}")
+        await told(page, "There is no such story here.")
+        await expect(page.locator(".scenario").first).to_be_visible()
+    await go(page, "rubbish")
+    await expect(page.locator(".scenario").first).to_be_visible()
+
+
+@pytest.mark.parametrize("way", ["Try again", "All stories"])
+async def test_a_story_that_the_server_cannot_show_says_so_and_lets_one_go(new_page: NewPage, new_story: NewStory, way: str) -> None:
+    page = await new_page(refused=("500",))
+    await page.route("**/turns?**", lambda route: route.fulfill(status=500, json={"type": "urn:talekeeper:bug", "detail": "It is broken."}))
+    await go(page, f"story={await new_story()}")
+    await expect(page.locator(".empty-title")).to_have_text("This story cannot be opened")
+    await expect(page.locator(".empty")).to_contain_text("It is broken.")
+    await page.unroute("**/turns?**")
+    await page.get_by_role("button", name=way).click()
+    await expect(page.locator(TOLD if way == "Try again" else ".scenario").first).to_be_visible()
