@@ -416,3 +416,42 @@ async def test_it_is_played_on_a_phone(new_page: NewPage, new_story: NewStory, s
     await expect(turn.locator(".foot")).to_contain_text("heard by Nell Tarn")
     await turn.get_by_role("button", name="Pin").tap()
     await expect(phone.locator("article.pinned")).to_have_count(1)
+
+
+async def test_no_branch_is_drawn_backwards(new_page: NewPage, new_story: NewStory) -> None:
+    page = await sit(new_page, await new_story())
+    await scrub(page, 40)
+    await page.locator("#fork").click()
+    await expect(page.locator(".branch[aria-pressed=true]")).to_have_text("fork-1")
+    await rounds(page, 1)
+    await page.locator("#undo").click()
+    await expect(page.locator(".branch")).to_have_count(3)
+    await expect(page.locator(".lane")).to_have_count(3)
+    lines = "all => all.map((one) => ['x1', 'x2'].map((end) => parseFloat(one.getAttribute(end))))"
+    for _ in range(3):
+        ends = await page.locator(".lane line").evaluate_all(lines)
+        assert all(first <= last for first, last in ends), ends
+        await page.wait_for_timeout(100)
+
+
+# -- small screens -----------------------------------------------------------------------------------------------------
+
+
+async def test_long_names_and_what_is_said_are_in_nobodys_way_on_a_phone(new_page: NewPage, api: Api) -> None:
+    story = (await api("POST", "/games", {"name": "A" * 80, "scenario": "tidelamp", "party": ["nell"], "humans": ["nell"]}))["id"]
+    phone = await new_page(width=390, height=844, touch=True, refused=("404",))
+    row = phone.locator(".row", has_text="A" * 80)
+    await expect(row.locator(".faces .dot")).to_be_in_viewport(ratio=1)
+    assert await phone.locator(".home-scroll").evaluate("one => one.scrollWidth <= one.clientWidth")
+    await row.tap()
+    await phone.locator("#step").tap()
+    await expect(phone.locator("#answer")).to_be_visible()
+    await phone.evaluate("story => { location.hash = `story=${story}&branch=nowhere`; }", story)
+    await expect(phone.locator(".toast")).to_be_visible()
+    await expect(phone.locator("#answer")).to_be_visible()
+    said, composer, top = [await phone.locator(one).bounding_box() for one in (".toast", "#composer", "#top")]
+    assert said is not None
+    assert composer is not None
+    assert top is not None
+    assert top["y"] + top["height"] <= said["y"]
+    assert said["y"] + said["height"] <= composer["y"]

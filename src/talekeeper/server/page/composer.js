@@ -104,7 +104,7 @@ function whispering(app) {
 }
 
 function nudging(app) {
-  const text = draft(app, "nudge", { rows: 1, maxlength: 400, required: true, placeholder: "A wish for the next round: more rain, less talk…", "aria-label": "A wish for the next round" });
+  const text = draft(app, "nudge", { rows: 1, maxlength: 400, required: true, placeholder: "More rain, less talk…", "aria-label": "A wish for the next round" });
   const busy = app.play.running || Boolean(app.play.waiting);
   const send = async () => { if (await app.step(text.value)) { text.sent(); app.look({ mode: "act" }); } };
   return h("form", { onsubmit: sending(send) }, h("div", { class: "line" }, text, h("button", { class: "button primary", disabled: busy }, "Play")), h("p", { class: "muted small" }, busy ? "A wish is for the next round: this one is in flight." : "It goes into the prompts of one round, and then it is gone."));

@@ -114,6 +114,8 @@ export function ask({ title, words, quote, verb, field, value = "", bad = false,
   });
 }
 
+export const quiet = () => put($("toasts"));
+
 export function toast(words, kind = "") {
   if ([...$("toasts").children].some((one) => one.firstChild.textContent === words)) return;
   const made = h("div", { class: `toast ${kind}` }, h("span", {}, words), h("button", { class: "tool", "aria-label": "Dismiss", onclick: () => made.remove() }, sign("close")));

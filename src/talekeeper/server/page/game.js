@@ -44,7 +44,7 @@ export const leaks = {
     if (!secrets.length && !whispers.length) return empty("No secrets", "What is whispered will stand here, and who knows of it.");
     const cell = (seat, knows) => h("td", {}, h("span", { class: knows ? "knows" : "knows-not", role: "img", "aria-label": `${seat.name} ${knows ? "knows" : "does not know"}` }));
     const row = (text, known, more = {}) => h("tr", more, h("th", { scope: "row" }, text), seats.map((seat) => cell(seat, known.includes(seat.id))));
-    const head = h("tr", {}, h("td", {}), seats.map((seat) => h("th", { scope: "col" }, dot(seat.id, seat.name), h("span", { class: "sr" }, seat.name))));
+    const head = h("tr", {}, h("td", {}), seats.map((seat) => h("th", { scope: "col", title: seat.name }, dot(seat.id, seat.name), h("span", { class: "sr" }, seat.name))));
     return [h("p", { class: "muted small legend" }, h("span", { class: "knows" }), "knows it", h("span", { class: "knows-not" }), "does not, until someone tells"),
       h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Secrets by seat" }, h("table", { class: "matrix" }, h("thead", {}, head),
         whispers.length ? h("tbody", {}, h("tr", { class: "group" }, h("th", { scope: "rowgroup", colspan: seats.length + 1 }, "Whispered")), [...whispers].reverse().map((turn) => row(clip(turn.text, 140), turn.audience, { class: "whispered", ...lights(app, [turn.id], turn.text) }))) : null,

@@ -35,7 +35,7 @@ function row(app, one, look) {
   const faces = h("span", { class: "faces", "aria-hidden": "true" });
   const view = app.dm ? {} : { seat: app.me.seats[0] };
   if (look) Promise.all([get(`/stories/${one.id}/timeline`, { ...view, points: 2 }), get(`/stories/${one.id}/seats`, view)]).then(([line, seats]) => {
-    told.textContent = [one.user === "local" ? "" : one.user, count(line.turns, "turn")].filter(Boolean).join(" · ");
+    told.textContent = [one.user === "local" ? "" : one.user, line.turns ? count(line.turns, "turn") : "not begun"].filter(Boolean).join(" · ");
     const heroes = seats.filter((seat) => seat.role === "pc");
     know(heroes.map((seat) => seat.id));
     put(faces, heroes.slice(0, 5).map((seat) => dot(seat.id, seat.name, "small")));
@@ -45,7 +45,7 @@ function row(app, one, look) {
 
 function bringing(app) {
   const file = h("input", { type: "file", accept: ".jsonl,application/x-ndjson", class: "sr", id: "import", onchange: () => { bring(app, file.files[0]).finally(() => { file.value = ""; }); } });
-  return h("section", { class: "bringing" }, file, h("label", { for: "import", class: "button quiet" }, "Import a story…"), h("span", { class: "muted small" }, "a file that was exported here or with “talekeeper export”"));
+  return h("section", { class: "bringing" }, file, h("label", { for: "import", class: "button" }, "Import a story…"), h("span", { class: "muted small" }, "a file that was exported here or with “talekeeper export”"));
 }
 
 // A story comes with its name; where that is taken, it gets another.

@@ -80,7 +80,7 @@ export const memory = {
     return { memories, pinned: pins.turns, recent: recent?.items.filter((one) => one.kind === "turn").length ?? 0 };
   },
   show(app, { memories, pinned, recent }) {
-    return [about(app, memories.length ? "remembers the older part of the story like this." : "still has the whole story, word for word."), budget(app), recall(app),
+    return [about(app, memories.length ? "remembers the older turns like this." : "still has the whole story, word for word."), budget(app), recall(app),
       h("h2", { class: "label" }, "Summaries"),
       memories.length ? h("div", { class: "tree" }, memories.map((one) => fold(app, one)), recent ? h("p", { class: "recent muted small" }, `then the newest ${count(recent, "turn")}, word for word`) : null)
         : empty("Everything still fits", "Lower the budget, and see how older turns fold into summaries."),
@@ -147,7 +147,7 @@ function edit(app, one, body) {
 
 function recall(app) {
   const found = h("div", { class: "found" });
-  const query = h("input", { type: "search", id: "recall", "data-key": "recall", maxlength: 400, placeholder: `Ask what ${app.name(app.eyes)} remembers…`, "aria-label": `Ask what ${app.name(app.eyes)} remembers` });
+  const query = h("input", { type: "search", id: "recall", "data-key": "recall", maxlength: 400, placeholder: `Ask ${app.name(app.eyes)}…`, "aria-label": `Ask what ${app.name(app.eyes)} remembers` });
   const search = async (event) => {
     event.preventDefault();
     if (!query.value.trim()) { redraw(found); return; }

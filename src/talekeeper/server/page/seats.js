@@ -1,6 +1,8 @@
 // The left: where the party is, who sits at the table and who plays them, and through whose eyes one looks.
 import { ask, count, dot, h, redraw, sign } from "/page/dom.js";
 
+const ROLES = { pc: "a player", npc: "of the story" };
+
 export function drawSeats(app, place) {
   const { play, scene } = app;
   const state = JSON.stringify([app.seat, app.at, app.dm, app.story, play && { ...play, lines: play.lines.map((line) => line.ended || line.seat) }, scene && [scene.place, scene.act, scene.time, scene.weather, scene.goals], app.seats]);
@@ -8,12 +10,12 @@ export function drawSeats(app, place) {
   place.dataset.state = state;
   const party = new Set(app.party.map((one) => one.id));
   const others = app.seats.filter((one) => one.id !== "dm" && !party.has(one.id));
-  const heroes = play ? app.party.map((one) => hero(app, one)) : others.map((one) => seat(app, one.id, one.name, one.role || ""));
+  const heroes = play ? app.party.map((one) => hero(app, one)) : others.map((one) => seat(app, one.id, one.name, ROLES[one.role] ?? ""));
   const mine = (id) => app.dm || app.me.seats.includes(id);
   redraw(place, scene ? sceneOf(scene) : null, app.dm && play ? controls(app) : null,
     h("h2", { class: "label" }, app.dm ? "View as" : "At the table"),
     h("ul", { class: "seats" }, app.dm ? seat(app, "", "Everything", "the author's view") : null, heroes, app.dm && app.seats.some((one) => one.id === "dm") ? seat(app, "dm", "DM", "hears everything") : null),
-    play && others.length ? h("details", { class: "others", "data-key": "others" }, h("summary", {}, count(others.length, "other")), h("ul", { class: "seats" }, others.filter((one) => mine(one.id)).map((one) => seat(app, one.id, one.name, one.role || "")))) : null);
+    play && others.length ? h("details", { class: "others", "data-key": "others" }, h("summary", {}, count(others.length, "other")), h("ul", { class: "seats" }, others.filter((one) => mine(one.id)).map((one) => seat(app, one.id, one.name, ROLES[one.role] ?? "")))) : null);
 }
 
 const sceneOf = (scene) => h("section", { class: "scene", "aria-label": "Where they are" },

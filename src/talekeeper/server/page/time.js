@@ -36,7 +36,8 @@ const step = (app, to, name, label) => h("button", { class: "button quiet icon",
 const last = (app) => app.points.at(-1)?.number ?? 1;
 // Branches share one scale, by number; the one that is looked at has at least half of the room.
 const scale = (app) => (app.seat || !app.dm ? last(app) : Math.max(last(app), Math.min(2 * last(app), Math.max(0, ...app.branches.map((one) => (one.name === app.branch ? 0 : one.head))))));
-const end = (app, branch) => (branch.name === app.branch ? last(app) : branch.head);
+// Where a branch ends: never before it began, also where its newest turn stands before that.
+const end = (app, branch) => Math.max(branch.forked_at, branch.name === app.branch ? last(app) : branch.head);
 const percent = (app, number) => `${Math.min(100, (100 * number) / scale(app)).toFixed(3)}%`;
 
 function slider(app, now) {
