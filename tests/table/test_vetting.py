@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -209,6 +210,40 @@ def test_things_are_where_they_are() -> None:
     ):  # fmt: skip
         assert contradictions(text, [taken], SMALL) == [], text
     assert contradictions("Mara Holt hands you the mill key.", [start(), taken], SMALL) == [], "that is how it came about"
+
+
+@pytest.mark.parametrize(
+    ("name", "told", "possible"),
+    [
+        (
+            "der Mühlenschlüssel",
+            ["Mara Holt reicht dir den Mühlenschlüssel.", "Mara gab Tam lächelnd ihren Mühlenschlüssel.", "Bruno drückt Tam den Mühlenschlüssel in die Hand."],
+            ["Wren zeigt den Mühlenschlüssel.", "Mara gibt den Mühlenschlüssel nicht her.", "Mara sucht den Mühlenschlüssel.",
+             "Mara gab dir einst den Mühlenschlüssel.", "Mara reicht Tam einen Mühlenschlüssel.", "Mara gibt Tam den Krug und sieht den Mühlenschlüssel."],
+        ),
+        (
+            "la clé du moulin",
+            ["Mara Holt tend la clé du moulin à Tam.", "Mara lui donne la clé du moulin."],
+            ["Wren montre la clé du moulin.", "Mara ne donne pas la clé du moulin.", "Mara regarde la clé du moulin.", "Si Mara donne la clé du moulin, tant mieux."],
+        ),
+        ("l’anneau", ["Bruno tend l’anneau à Tam."], ["Bruno cherche l’anneau."]),
+        (
+            "la llave del molino",
+            ["Mara Holt le entrega la llave del molino.", "Mara dio a Tam la llave del molino."],
+            ["Wren muestra la llave del molino.", "Mara no da la llave del molino.", "Mara mira la llave del molino."],
+        ),
+        ("ключ от мельницы", ["Mara протягивает ему ключ от мельницы."], ["Wren показывает ключ от мельницы.", "Mara не даёт ему ключ от мельницы."]),
+    ],
+)  # fmt: skip
+def test_nobody_gives_what_another_has_in_other_languages(name: str, told: list[str], possible: list[str]) -> None:
+    key = replace(SMALL.items["mill_key"], name=name, aliases=())
+    pack = replace(SMALL, items={**SMALL.items, "mill_key": key})
+    taken = after(cm.GainItem("mill_key", "wren"))
+    for text in told:
+        assert [one.text for one in contradictions(text, [taken], pack)], text
+        assert contradictions(text, [start(), taken], pack) == [] or "Mara" not in text, "that is how it came about"
+    for text in possible:
+        assert contradictions(text, [taken], pack) == [], text
 
 
 def test_what_was_pocketed_in_secret_is_not_named_to_all() -> None:

@@ -3,7 +3,7 @@
 The handlers refuse commands that contradict it. Free prose cannot be refused that way, so `contradictions` reads it: a dead one who
 speaks or acts, something used or given by one who has it no longer. It would rather miss one than find one that is not there: names are
 matched as whole words, what is quoted or remembered does not count, and a name that two share is left alone. That the dead neither speak
-nor act is read in all the languages of `acts.toml`; who has which thing, in English alone, where a thing has one form.
+nor act is read in all the languages of `acts.toml`, and so is who gives away what another has; who uses it, in English alone.
 """
 
 from __future__ import annotations
@@ -168,8 +168,19 @@ def _who_has_it_not(sentences: Sequence[str], item: str, state: GameState, scena
         verbs = _USES if person.id in state.party else _GIVES
         names = _pattern(person, _others_names(scenario, state, person.id))
         uses = re.compile(rf"\b{names}\s+(?:\w+ly\s+)?(?:{verbs})(?:s|d|ed)?\s+{_RECIPIENT}{things}\b", re.I)
-        if any(uses.search(sentence) and not _DENIED.search(sentence) for sentence in sentences):
+        if any(uses.search(sentence) and not _DENIED.search(sentence) for sentence in sentences) or any(
+            _gives(sentences, names, _pattern(thing, others), tongue) for tongue in _TONGUES.values()
+        ):
             yield person.id
+
+
+def _gives(sentences: Sequence[str], names: str, things: str, tongue: Mapping[str, str]) -> bool:
+    """Whether somebody gives away this very thing, in a language in which the one who gives comes first."""
+    the, verbs, no = ("|".join(tongue[kind].split()) for kind in ("the", "gives", "denied"))
+    this_very = rf"(?:{the})\s*\b" if the else r"\b"
+    gives = re.compile(rf"\b{names}\s+(?:\w+\s+)?(?:{verbs})\s+(?:[\w’'-]+\s+){{0,3}}?{this_very}{things}\b", re.I)
+    refused = re.compile(rf"\b(?:{no}|{'|'.join(tongue['remembered'].split())})\b", re.I)
+    return any(gives.search(sentence) and not refused.search(sentence) for sentence in sentences)
 
 
 def _is_named(one: Named, sentences: Sequence[str]) -> bool:
@@ -189,4 +200,4 @@ def _pattern(one: Named, shared: set[str]) -> str:
 
 
 def _bare(name: str) -> str:
-    return re.sub(r"^(the|an?|some) ", "", name, flags=re.I)
+    return re.sub(r"^(?:(?:the|an?|some|der|die|das|eine?|le|la|les|une?|el|los|las|una) |l['’])", "", name, flags=re.I)
