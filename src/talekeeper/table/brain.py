@@ -159,6 +159,8 @@ class Ask:
     """For the narrator: what those know to whom somebody talks in this round. They were not everywhere, as the DM is."""
     moments: tuple[AdventureMoment, ...] = ()
     """What the epilogue is made of: what all of the party know."""
+    names: Mapping[str, str] = field(default_factory=dict)
+    """How people, places, things and goals are called, by id: nobody should read ids."""
     objection: Objection | None = None
     """The last answer to this very ask contradicted the game: another one is wanted, that goes on from what was heard of it."""
 

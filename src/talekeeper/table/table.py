@@ -97,7 +97,10 @@ class Table:
         self._course = Course()
         self._folded: tuple[list[Marked], GameState] = [], self._start
         self._caught_up = ""
-        self.memory = MemoryService(story, summarizer=summarizer, labels=_labels(scenario))
+        labels = _labels(scenario)
+        self.memory = MemoryService(story, summarizer=summarizer, labels=labels)
+        people = {**scenario.npcs, **scenario.heroes, **scenario.items}
+        self._names = {DM: "DM", **labels, **{id: one.name for id, one in people.items()}}
 
     def brain(self, role: Part) -> Brain:
         return self._brains[role] if isinstance(self._brains, Mapping) else self._brains
@@ -165,7 +168,7 @@ class Table:
             role=role, seat=seat, context=context, scene=scene(self.scenario, state, who, self.setup.seed),
             action=told.action, actor=told.actor, pacing=self.pacing(state), nudge=flight["nudge"] if role in ("dm", "narrator") else None,
             round=flight["round"], seed=self.setup.seed, state=None if role == "pc" else state, said=told.said, leader=self.leader(state),
-            rulings=told.rulings,
+            rulings=told.rulings, names=self._names,
         )  # fmt: skip
         if role == "narrator":
             ask = replace(ask, knowing=await self._knowing(told.rulings))

@@ -28,6 +28,8 @@ RULINGS = (
     tb.Ruling("Rook", "I take the lantern.", "Done.", (ev.ItemGained("lantern", "rook", "@tavern"),), ("the cellar is locked",)),
 )
 
+NAMES = {"rook": "Rook", "lin": "Lin", "mira": "Mira", "voss": "Captain Voss", "lantern": "a lantern", "tavern": "The Drowned Rat"}
+
 MOMENTS = (
     AdventureMoment(5, "combat_victory", "Rook beat the ferryman's dogs off the bridge", 0.8),
     AdventureMoment(40, "turning_point", "Mira handed over the second key", 0.9),
@@ -55,7 +57,7 @@ async def ask(role: Any = "dm", **more: Any) -> tb.Ask:
         "narrator": {"rulings": RULINGS},
         "epilogue": {"moments": MOMENTS},
     }
-    given = {"role": role, "seat": seat, "scene": SCENE, "round": 3, "seed": 11, **roles[role], **more}
+    given = {"role": role, "seat": seat, "scene": SCENE, "round": 3, "seed": 11, "names": NAMES, **roles[role], **more}
     return tb.Ask(**{"context": more.get("context") or await context(seat), **given})
 
 

@@ -13,10 +13,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.table.cast.asks import MOMENTS, SCENE, ask, context
 
+import talekeeper as tk
+from talekeeper.memory.moments import MOMENT_TYPES
 from talekeeper.ports import Message
 from talekeeper.table import brain as tb
 from talekeeper.table import events as ev
 from talekeeper.table.cast import prompts
+from talekeeper.table.packs import load, shipped
+from talekeeper.table.playing import Game
+from talekeeper.table.storyteller import Storyteller
+from talekeeper.table.table import Setup, begin
 
 GOLDEN = Path(__file__).parent / "golden"
 ROLES = ("dm", "pc", "keeper", "narrator", "epilogue")
@@ -77,7 +83,7 @@ async def test_the_narrator_whom_everyone_hears_is_told_nothing_secret() -> None
     text = written(prompts.messages(await ask("narrator", rulings=(*(await ask("narrator")).rulings, whisper)), 400))
     for secret in ("sleeve", "Unseen", "item map", "I tell Lin", "The key is mine"):
         assert secret not in text
-    assert "item gained: item lantern" in text
+    assert "item gained: item a lantern" in text
 
 
 async def test_what_is_told_to_those_who_know_alone_is_told_whole() -> None:
@@ -181,3 +187,22 @@ async def test_what_is_much_too_long_is_clipped() -> None:
     assert len(text) < 8000
     assert "a…" in text
     assert "b…" in text
+
+
+@pytest.mark.parametrize("pack", sorted(shipped()))
+async def test_prompts_of_a_real_game_hold_names_and_no_ids(pack: str) -> None:
+    scenario = load(pack)
+    async with tk.open(":memory:") as keeper:
+        table = await begin(keeper, tk.MemoryKey("acme", "ana", pack), Setup(pack, tuple(scenario.heroes)[:3], (), seed=7), Storyteller)
+        asked: list[tb.Ask] = []
+        async with Game(table) as game:
+            for _ in range(24):
+                async for _ in game.round():
+                    pass
+                asked += table.asked.values()
+    texts = [prompts.messages(one, 400)[1]["content"] for one in asked]
+    found = {word for text in texts for word in re.findall(r"\b[a-z]+_[a-z_]+\b|@\w+|\(\w+\) (?=[A-Z“])", text)}
+    ids = {*scenario.places, *scenario.npcs, *scenario.items}
+    assert {word for word in found if word.strip("() ") in ids or "_" in word} <= {*MOMENT_TYPES}
+    assert any(f"({one.name}) " in text for text in texts for one in scenario.places.values()), "places are told by name"
+    assert any(f"- {one.name} tried: " in text for text in texts for one in scenario.heroes.values())

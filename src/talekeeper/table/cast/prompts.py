@@ -10,7 +10,8 @@ neither end its block nor open another (see `rendering`). Nothing of it ever sta
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, fields
 from functools import cache
 from importlib import resources
@@ -27,6 +28,8 @@ _LONGEST_ACTION, _LONGEST_WISH = 4000, 600
 _WORDS_PER_TOKEN = 0.6
 _SECRET = ("whispered", "revealed", "secret_learned")
 _OPEN = ("present", "party")
+_PLACE = re.compile(r"\((\w+)\) ")
+"""Where something was, as the story's folds tell it."""
 
 
 @cache
@@ -40,7 +43,8 @@ def messages(ask: Ask, max_tokens: int) -> list[Message]:
     who, now, wished, *_ = _parts(ask.role)
     system = who.format(moments=", ".join(MOMENT_TYPES), commands=_commands()) if ask.role == "keeper" else who
     closing = (wished if ask.nudge else now).format(words=max(12, int(max_tokens * _WORDS_PER_TOKEN)))
-    record = "".join(block for block in (ask.context.text, *_blocks(ask)) if block)
+    remembered = _PLACE.sub(lambda found: f"({label(ask.names.get(found[1], found[1]))}) ", ask.context.text)
+    record = "".join(block for block in (remembered, *_blocks(ask)) if block)
     asked: list[Message] = [{"role": "system", "content": system}, {"role": "user", "content": f"{record}## Now\n{closing}"}]
     if ask.objection is not None:
         asked += [{"role": "assistant", "content": ask.objection.text or "(nothing)"}, _objected(ask.role, ask.objection)]
@@ -74,16 +78,16 @@ def _blocks(ask: Ask) -> Iterator[str]:
     yield _block("The Scene", _scene(ask.scene))
     if ask.role in ("pc", "keeper"):
         yield _block("You" if ask.role == "pc" else "Who Acts", _self(ask.scene))
-    yield _block("What Was Ruled", _rulings(ask.rulings) if ask.role == "narrator" else ())
+    yield _block("What Was Ruled", _rulings(ask.rulings, ask.names) if ask.role == "narrator" else ())
     yield _block("Moments", (f"{label(one.type)}: {_line(one.summary)}" for one in ask.moments) if ask.role == "epilogue" else ())
     yield _block("The Arc", [_line(ask.pacing)] if ask.pacing else ())
     yield _block("A Wish", [_line(ask.nudge, _LONGEST_WISH)] if ask.nudge else ())
     if ask.role == "pc":
-        yield _spoken("What Is Before You", [(ask.actor or "DM", ask.action)])
-    yield _spoken("Said This Round", ask.said)
+        yield _spoken("What Is Before You", [(ask.actor or "DM", ask.action)], ask.names)
+    yield _spoken("Said This Round", ask.said, ask.names)
     if ask.role != "pc":
         heading = "The Action" if ask.role == "keeper" else "What Was Last Done"
-        yield _spoken(heading, [(ask.actor or "the party", ask.action)])
+        yield _spoken(heading, [(ask.actor or "the party", ask.action)], ask.names)
     yield _block("The Die", [_die(ask)] if ask.role == "keeper" else ())
 
 
@@ -92,8 +96,8 @@ def _block(heading: str, lines: Iterable[str]) -> str:
     return f"## {heading}\n{''.join(said)}" if said else ""
 
 
-def _spoken(heading: str, said: Iterable[tuple[str, str]]) -> str:
-    lines = [render("said", who, _clipped(text, _LONGEST_ACTION)) for who, text in said if text.strip()]
+def _spoken(heading: str, said: Iterable[tuple[str, str]], names: Mapping[str, str]) -> str:
+    lines = [render("said", names.get(who, who), _clipped(text, _LONGEST_ACTION)) for who, text in said if text.strip()]
     return f"## {heading}\n{''.join(lines)}" if lines else ""
 
 
@@ -116,28 +120,37 @@ def _self(scene: Scene) -> Iterator[str]:
     yield _listed("Knows a secret", map(_line, scene.secrets))
 
 
-def _rulings(rulings: Sequence[Ruling]) -> Iterator[str]:
+def _rulings(rulings: Sequence[Ruling], names: Mapping[str, str]) -> Iterator[str]:
     """Rulings for a narrator whom all who stand by can hear: of what is secret, nothing. Where everything is, it is told to those who
     know of it alone."""
     private = all(_is_secret(ruling) for ruling in rulings)
     for ruling in rulings:
         if private or not _is_secret(ruling):
             refused = f" Refused: {'; '.join(map(_line, ruling.refused))}." if ruling.refused else ""
-            tried = f"{label(ruling.actor)} tried: {_line(ruling.action, _LONGEST_WISH)}"
-            yield f"{tried} Outcome: {_line(ruling.resolution)}{refused}"
+            tried = f"{label(names.get(ruling.actor, ruling.actor))} tried: {_line(ruling.action, _LONGEST_WISH)}"
+            outcome = f" Outcome: {_line(ruling.resolution)}" if ruling.resolution.strip() else ""
+            yield f"{tried}{outcome}{refused}"
         open_or_all = (event for event in ruling.events if private or (event.known_to in _OPEN and not getattr(event, "secretly", False)))
-        yield from map(_happened, open_or_all)
+        yield from (_happened(event, names) for event in open_or_all)
 
 
 def _is_secret(ruling: Ruling) -> bool:
     return any(event.type in _SECRET or getattr(event, "secretly", False) for event in ruling.events)
 
 
-def _happened(event: Event) -> str:
-    """`item gained: item brass key, who rook`."""
-    told = [(name, value) for name, value in event_to_json(event).items() if name != "type"]
-    values = [f"{name} {_line(' and '.join(map(str, value)) if isinstance(value, list) else str(value))}" for name, value in told]
-    return f"{event.type.replace('_', ' ')}: {', '.join(values)}"
+def _happened(event: Event, names: Mapping[str, str]) -> str:
+    """`item gained: item brass key, who Rook`."""
+    given = event_to_json(event)
+    told = [(name, value) for name, value in given.items() if name != "type" and not (name == "promise" and given.get("text"))]
+    listed = [(name, value if isinstance(value, list) else [value]) for name, value in told]
+    values = [f"{name} {' and '.join(_called(one, names) for one in value)}" for name, value in listed]
+    return ": ".join(part for part in (event.type.replace("_", " "), ", ".join(values)) if part)
+
+
+def _called(value: object, names: Mapping[str, str]) -> str:
+    """What stands for something in an event: its name, where it has one. `@` is before places where things lie."""
+    id = str(value).removeprefix("@")
+    return _line(names.get(id) or (id.replace("_", " ") if " " not in id else id))
 
 
 def _die(ask: Ask) -> str:
