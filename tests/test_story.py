@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import re
 import time
 from collections.abc import Awaitable, Callable, Sequence
@@ -997,6 +998,34 @@ async def test_a_turn_is_forgotten_while_it_is_recent_pinned_and_not_yet_stored_
     said = await everything_said(story)
     assert not [trace for trace in TRACES if trace in said]
     assert (await story.append("dm", "And on.")).seq == 6
+
+
+@pytest.mark.parametrize("how", ["forget", "delete"])
+async def test_what_was_forgotten_is_in_no_text_that_the_process_still_holds(open_keeper: OpenKeeper, how: str) -> None:
+    keeper = await open_keeper(counter=tk.Exact())
+    story = await keeper.story(KEY, seats=SMALL)
+    secret = " ".join(("grey", "lantern", "behind", "Ostrava"))  # put together here: the code itself does not hold it
+    turn = await story.append("dm", f"The {secret} was lit on 3 May 2023. Voss said: “I promise you the {secret}.”")
+    name = turn.id
+    del turn
+    await tell(story, 60)
+    for budget in (tk.FLOOR, 400, 3000):
+        await story.context("rogue", budget=budget, query=f"Who lit the {secret}?")
+    await story.recall("rogue", f"the {secret}")
+    assert held(secret)
+    if how == "forget":
+        await story.forget(name)
+    else:
+        del story
+        await keeper.delete(KEY)
+    assert not held(secret)
+
+
+def held(part: str) -> set[str]:
+    """The strings with that part in them, in whatever the process holds, caches included; but for the part itself."""
+    gc.collect()
+    held = {text for each in gc.get_objects() for text in gc.get_referents(each) if isinstance(text, str) and len(text) > len(part)}
+    return {text for text in held if part.casefold() in text.casefold()}
 
 
 async def test_a_swipe_and_a_turn_of_another_branch_can_be_forgotten_there(story: tk.Story) -> None:

@@ -20,6 +20,7 @@ from talekeeper.context import Plan
 from talekeeper.errors import Conflict, StoreCorrupt
 from talekeeper.folds import Missing, Node, Path, Ref, extract
 from talekeeper.index import Index
+from talekeeper.kept import let_go
 from talekeeper.model import AUTHOR_KINDS, Health, Seat, Turn
 from talekeeper.paragraphs import Digests, Line, Sources
 from talekeeper.ports import (
@@ -146,6 +147,7 @@ class Hot:
             if head.rev != shared.record.rev:
                 await shared.reload()
                 shared.generation += 1  # someone else did more than append: something may have been forgotten
+                let_go()
                 continue
             break
         known = self.ready and self._generation == shared.generation
@@ -207,6 +209,7 @@ class Hot:
         self.gathered.clear()
         self._known = {}
         self._made.clear()
+        self._digests.clear()
         self.plans.clear()
         self.tail.clear()
         self._tail_terms.clear()

@@ -15,6 +15,7 @@ from talekeeper import rim
 from talekeeper.errors import Conflict, InvalidInput, TalekeeperError, UnknownStory, WrongType
 from talekeeper.folding import Folder, RetryPolicy
 from talekeeper.hot import Hot
+from talekeeper.kept import let_go
 from talekeeper.model import MemoryKey, Seat
 from talekeeper.ports import ChatModel, Clock, Commit, Store, TokenCounter, wall_clock
 from talekeeper.recent import Allowance
@@ -165,6 +166,7 @@ class Keeper:
         """Removes a story with everything of it, for good. False where there was none."""
         rim.key(key)
         self._stories.pop(key, None)
+        let_go()
         return await self.store.delete(key)
 
     # -- what stories ask of their keeper ----------------------------------------------------------------------------------
@@ -185,7 +187,8 @@ class Keeper:
         return [hot for hot, _ in entry[1].values()] if entry is not None else []
 
     def _drop(self, key: MemoryKey) -> None:
-        """Makes every branch of a story load itself anew."""
+        """Makes every branch of a story load itself anew, and keeps nothing that was made of its texts."""
+        let_go()
         for hot in self._branches_of(key):
             hot.ready = False
 

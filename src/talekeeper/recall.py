@@ -22,11 +22,11 @@ import unicodedata
 from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
 from heapq import nlargest
 from itertools import groupby
 from typing import NamedTuple
 
+from talekeeper.kept import kept
 from talekeeper.summarize.salience import Known, Said, tellings
 from talekeeper.times import Times, near, times_in
 
@@ -184,7 +184,7 @@ def holds(text: str, phrase: str) -> bool:
     return sought in flat or (_RUN.search(sought) is not None and sought.strip() in flat)
 
 
-@lru_cache(maxsize=1 << 10)
+@kept(1 << 10)
 def _flat(text: str) -> str:
     found = _PLAIN_WORD.findall(text.lower()) if text.isascii() else _WORD.findall(_folded(text))
     return f" {' '.join(found)} "

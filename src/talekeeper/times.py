@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from datetime import date
-from functools import lru_cache
 from typing import NamedTuple
 
+from talekeeper.kept import kept
 from talekeeper.summarize.words import Pattern
 
 NEAR_DAYS = 7
@@ -56,7 +56,7 @@ class Times(NamedTuple):
         return bool(self.days or self.counts)
 
 
-@lru_cache(maxsize=1024)
+@kept(1024)
 def times_in(text: str) -> Times:
     """The times that a text names."""
     if not any(sign.isdecimal() for sign in text):

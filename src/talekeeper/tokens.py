@@ -28,11 +28,12 @@ import re
 import string
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping
-from functools import cache, cached_property, lru_cache
+from functools import cache, cached_property
 from types import MappingProxyType
 from typing import Any
 
 from talekeeper.errors import InvalidInput
+from talekeeper.kept import kept
 
 SAFETY: Mapping[str, float] = MappingProxyType(
     {
@@ -125,7 +126,7 @@ class Exact:
     @cached_property
     def _counted(self) -> Callable[[str], int]:
         """Lines are counted again and again, in every context that has them: the newest counts are kept."""
-        return lru_cache(_KEPT)(self._encode_new)
+        return kept(_KEPT)(self._encode_new)
 
     def _encode(self, text: str) -> int:
         return self._counted(text) if len(text) <= _LONGEST_KEPT else self._encode_new(text)

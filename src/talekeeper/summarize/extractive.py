@@ -18,6 +18,7 @@ from functools import cache, lru_cache, reduce
 from itertools import pairwise
 from operator import or_
 
+from talekeeper.kept import kept
 from talekeeper.model import Sentence, Turn
 from talekeeper.summarize.names import known_terms, study, terms_in
 from talekeeper.summarize.speech import (
@@ -392,7 +393,7 @@ def _holders(drafts: Sequence[Draft]) -> dict[str, list[int]]:
     return holders
 
 
-_cost = lru_cache(maxsize=1 << 12)(estimate_tokens)
+_cost = kept(1 << 12)(estimate_tokens)
 """What a sentence takes of the room. The same sentences come back in larger folds and digests."""
 
 
@@ -467,7 +468,7 @@ def judged(turns: Sequence[Turn], known: Collection[str] = ()) -> list[Draft]:
     return drafts
 
 
-judged_once = lru_cache(maxsize=32)(judged)
+judged_once = kept(32)(judged)
 """The same drafts for the same turns, for all who read them and change nothing in them."""
 
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from functools import cache, lru_cache, reduce
+from functools import cache, reduce
 from operator import or_
 from typing import NamedTuple
 
+from talekeeper.kept import kept
 from talekeeper.summarize.words import (
     BREAKS,
     CJK,
@@ -71,7 +72,7 @@ class Term(NamedTuple):
         return any(norms[at] == self.words[0] and tuple(norms[at : at + size]) == self.words for at in range(len(norms) - size + 1))
 
 
-@lru_cache(maxsize=256)
+@kept(256)
 def _terms(known: frozenset[str]) -> tuple[Term, ...]:
     found: list[Term] = []
     for name in sorted(known, key=lambda name: (-len(name), name)):
@@ -396,7 +397,7 @@ def _study(text: str, lang: str) -> Reading:
     return Reading(words, names, [name.key for name in names], marks, detail, sure, doubtful)
 
 
-_study_again = lru_cache(maxsize=1 << 11)(_study)
+_study_again = kept(1 << 11)(_study)
 
 
 def study(text: str, lang: str) -> Reading:

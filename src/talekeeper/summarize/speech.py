@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
+from talekeeper.kept import kept
 from talekeeper.model import Sentence, Turn
 from talekeeper.summarize.names import Reading, study
 from talekeeper.summarize.words import CJK, MARK, PERSON, SAY, STOP, Pattern, Phrases, has_phrase, is_cjk, listed, normalise, read
@@ -336,7 +336,7 @@ def _names_itself(draft: Draft, voice: str) -> bool:
     return bool(CJK.search(voice)) or re.search(rf"(?<!\w){re.escape(voice)}(?!\w)", told, re.I) is not None
 
 
-@lru_cache(maxsize=1 << 12)
+@kept(1 << 12)
 def quotation(text: str) -> tuple[str, str]:
     """Who speaks a sentence of a fold that is one quotation, and the quotation; ("", the text) where it is anything else."""
     match = SPEAKER.match(text)
@@ -405,7 +405,7 @@ class _Said(NamedTuple):
     numbers: frozenset[str]
 
 
-@lru_cache(maxsize=1 << 12)
+@kept(1 << 12)
 def _said(text: str) -> _Said:
     by, quoted = quotation(text)
     norms = frozenset([word.norm for word in read(quoted, "en")])  # words are compared alike in all languages

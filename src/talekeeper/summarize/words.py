@@ -10,9 +10,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache
 from pathlib import Path
 from typing import TypeAlias
+
+from talekeeper.kept import kept
 
 
 class Pattern:
@@ -291,7 +293,7 @@ def _hints(letters: str, lang: str) -> int:
     return 2 if letters and not _LETTERS.get(lang, frozenset()).isdisjoint(letters) else 0
 
 
-_language_of_run = lru_cache(maxsize=64)(language)
+_language_of_run = kept(64)(language)
 """The same run is looked at by several, one after the other."""
 
 
