@@ -268,10 +268,19 @@ async def test_rarer_words_weigh_more_and_scores_fall(story: tk.Story) -> None:
 async def test_of_equal_turns_the_newest_comes_first(story: tk.Story) -> None:
     turns = []
     for number in range(5):
-        turns.append(await story.append("dm", "The gate is shut."))
+        turns.append(await story.append("dm", "The gate is shut.", when=f"Day {'abcde'[number]}"))
         await story.append_many([tk.Draft("dm", sentence(number * 16 + n)) for n in range(15)])  # so that none lends to another
     hits = await story.recall("rogue", "gate shut", limit=3)
     assert [hit.turn.id for hit in hits] == [turn.id for turn in turns[:1:-1]]
+
+
+async def test_what_was_said_several_times_is_recalled_once_and_others_take_the_place(story: tk.Story) -> None:
+    for number in range(5):
+        newest = await story.append("dm", "The gate is shut.")
+        await story.append_many([tk.Draft("dm", sentence(number * 16 + n)) for n in range(15)])  # so that none lends to another
+    others = [await story.append("rogue", "The gate is shut."), await story.append("dm", "The gate is shut, and so is the inn.")]
+    hits = await story.recall("rogue", "gate shut", limit=3)
+    assert {hit.turn.id for hit in hits} == {newest.id, *(turn.id for turn in others)}
 
 
 async def test_no_more_than_the_limit_is_returned(story: tk.Story) -> None:

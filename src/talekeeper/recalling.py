@@ -49,15 +49,15 @@ async def recollect(
     order = [row for row in ranking.order(said, hot.index.features, 0.0 if own else recall.AROUND) if row.own or not own]
     # A session's title takes no turn's place, unless it is what was asked for, word for word (I1).
     told = [row for row in order if reader.heard.turns[row.seq].kind != "session" or row.score >= recall.PHRASE_BONUS]
-    return await _first(hot, reader, told or order, limit, tokens, once=not own)
+    return await _first(hot, reader, told or order, limit, tokens)
 
 
 async def _first(
-    hot: Hot, reader: _Reader, order: Sequence[Scored], limit: int | None, tokens: int | None, *, once: bool
+    hot: Hot, reader: _Reader, order: Sequence[Scored], limit: int | None, tokens: int | None
 ) -> list[tuple[Line, float]]:  # fmt: skip
-    """The first of them, as many as there is room for. `once`: what reads the same is there once, at its best."""
+    """The first of them, as many as there is room for. What reads the same is there once, at its best."""
     stamps = cache(lambda when: hot.shared.counter.count(f" ({when})"))  # a time is shown once for all that have it
-    found: dict[object, tuple[Line, float]] = {}
+    found: dict[tuple[str, str, str | None], tuple[Line, float]] = {}
     rest = iter(order)
     while True:
         best: dict[int, float] = {}
@@ -67,7 +67,7 @@ async def _first(
             left = None if left is None else left - _size(reader, row.seq, stamps)
         for line, score in zip(await reader.lines(list(best)), best.values(), strict=True):
             turn = line.turn
-            if (said := (turn.voice, turn.text, turn.when) if once else turn.seq) not in found:
+            if (said := (turn.voice, turn.text, turn.when)) not in found:
                 found[said] = line, score
                 tokens = None if tokens is None else tokens - _size(reader, turn.seq, stamps)
         if not best:

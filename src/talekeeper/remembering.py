@@ -196,7 +196,8 @@ class Remembering:
         return sorted((line for line in lines if line.item.text), key=lambda line: line.seq)
 
     async def recall(self, seat: str, query: str, *, limit: int = 5) -> list[Recollection]:
-        """The turns that the seat heard which answer the query best, best first."""
+        """The turns that the seat heard which answer the query best, best first. What was said several times, by the same speaker in the
+        same words and at the same story time, is there once: where it answers best, and of equals the newest."""
         hot = self._hot
         rim.known_seat(seat, hot.state.seats)
         rim.whole(limit, "limit")
