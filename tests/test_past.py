@@ -8,6 +8,7 @@ import pytest
 from tests.test_story import KEY, SMALL, TABLE, deed, tell
 
 import talekeeper as tk
+from talekeeper.memory import AdventureMoment, add_adventure_moment
 from talekeeper.replay import Past
 from talekeeper.testing.models import MoodyModel
 
@@ -45,6 +46,21 @@ async def test_at_an_earlier_turn_everything_is_as_it_was_then(keeper: tk.Keeper
     assert (await story.branches())[0].head == story.head
     await story.rewind(at)
     assert await shown(story) == then
+
+
+async def test_the_past_says_that_it_cannot_be_changed(keeper: tk.Keeper) -> None:
+    story = await keeper.story(KEY, seats=SMALL)
+    await tell(story, 5)
+    past: Any = await story.at(3)
+    moment = AdventureMoment(1, "discovery", "Found the key")
+    for change in (
+        lambda: past.append("dm", "It never rained."),
+        lambda: past.forget(1),
+        lambda: add_adventure_moment(past, moment, of=1),
+    ):  # fmt: skip
+        with pytest.raises(tk.StoreReadOnly, match="can be read, not changed"):
+            await change()
+    assert not hasattr(past, "append")
 
 
 async def test_the_past_of_a_branch_goes_back_beyond_its_fork(keeper: tk.Keeper) -> None:

@@ -454,8 +454,11 @@ def _raw_notes(view: str, chunks: _Chunks, cut: int, room: int, sources: Sources
 # -- a view in two -----------------------------------------------------------------------------------------------------
 
 
-def make_recap(seat: Seat, keep: int, since: int | None, room: int, sources: Sources, unfold: Unfold = "unless a model") -> Recap:
-    """The newest turns of a seat, from the entry `since` on at the least, and folds over everything before them. Raises `Missing`."""
+def make_recap(
+    seat: Seat, keep: int, since: int | None, room: int, sources: Sources, unfold: Unfold = "unless a model", *, at_once: bool = False
+) -> Recap:
+    """The newest turns of a seat, from the entry `since` on at the least, and folds over everything before them. `at_once`: with models'
+    texts as soon as they are there, where nobody has anything to hide. Raises `Missing`."""
 
     def enough(chunks: _Chunks, _: int) -> bool:
         if sum(len(part.refs) for part in chunks.parts) <= keep:
@@ -468,7 +471,8 @@ def make_recap(seat: Seat, keep: int, since: int | None, room: int, sources: Sou
     newest = max(0, len(refs) - keep)
     start = newest if since is None else min(newest, sum(ref.seq < since for ref in refs))
     cut = refs[start - 1].seq if start else chunks.horizon
-    sources = replace(sources, modelled=cache(partial(model_cut, seat, seat.id, sources)), own=_name(seat, seat.id))
+    modelled = cache(partial(own_cut if at_once else model_cut, seat, seat.id, sources))
+    sources = replace(sources, modelled=modelled, own=_name(seat, seat.id))
     nodes = [node for track in (CANON, STORY) for node in _folds_until(seat.id, track, chunks, cut, sources)] if cut and room else []
     items = fit(sorted(nodes, key=lambda node: node.first), room, sources, unfold)
     turns = [line.turn for line in sources.lines_of(refs[start:])]

@@ -237,6 +237,11 @@ class Remembering:
 
         `pending`: turns whose fold still waits for a model stay as they are as well. `folded`: no turn before them is shown as it is, not
         even where there would be room for it."""
+        return await self._recap(seat, keep, budget, pending, folded)
+
+    async def _recap(
+        self, seat: str, keep: int | None, budget: int, pending: bool, folded: bool = False, *, at_once: bool = False
+    ) -> Recap:
         hot = self._hot
         rim.known_seat(seat, hot.state.seats)
         rim.whole(budget, "budget")
@@ -245,7 +250,7 @@ class Remembering:
         count = who.keep if keep is None else rim.whole(keep, "keep")
         since = await self._first_waiting() if pending else None
         unfold: Unfold = "none" if folded else "unless a model"
-        return await hot.supply(lambda: make_recap(who, count, since, budget, hot.sources(), unfold))
+        return await hot.supply(lambda: make_recap(who, count, since, budget, hot.sources(), unfold, at_once=at_once))
 
     async def _first_waiting(self) -> int | None:
         """The first turn whose fold a model is about to make. Of what is past, none is."""

@@ -58,6 +58,10 @@ class _Bounds:
         """The store goes on."""
 
 
+class _NotInThePast(StoreReadOnly, AttributeError):
+    """What a story can do and its past cannot."""
+
+
 class Past(Remembering):
     """A story as it stood just after some entry: everything that can be read of a story can be read of it. Made by `Story.at`."""
 
@@ -68,6 +72,11 @@ class Past(Remembering):
     def version(self) -> str:
         """The version that the story had then."""
         return self._hot.version
+
+    if not TYPE_CHECKING:  # a type checker says it all by itself
+
+        def __getattr__(self, name: str) -> None:
+            raise _NotInThePast(f"the past of a story has no {name!r}: it can be read, not changed. Rewind the story to here, or fork it.")
 
 
 async def look_back(hot: Hot, to: int) -> Past:

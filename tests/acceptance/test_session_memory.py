@@ -1218,6 +1218,17 @@ async def test_a_retry_schedules_itself_without_another_turn(open_keeper: OpenKe
     assert next(answers, None) is None, "it was tried a third time"
 
 
+async def test_after_a_flush_the_summary_has_everything_that_the_model_made(open_keeper: OpenKeeper) -> None:
+    model = ScriptedModel(lambda _: GIST)
+    memory = memory_on(await open_keeper(summarizer=model, retry=QUICK), config(zone=2))
+    for number in range(20):
+        await talk(memory, 1, first=number)
+        await memory.flush()
+        folds = sum(len(messages) == 2 for messages in model.asked)  # and not asked to repair one
+        assert (await shown(memory))["summary"].count("it rained in all of them") == folds
+    assert folds == 4
+
+
 @pytest.mark.parametrize("attempts", [0, 1, 3])
 async def test_retry_attempts_is_how_often_it_is_tried_again(attempts: int) -> None:
     model = MoodyModel("failing")

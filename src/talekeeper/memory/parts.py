@@ -74,7 +74,8 @@ async def remember(
 ) -> Context:  # fmt: skip
     """`Story.context` with everything that the contributors know for the seat. `extras` are yours, in the place of theirs.
 
-    What a recipe has no part for is not asked for to be shown."""
+    Scoped memories are shown as a `MemoryService` with no settings shows them; `extras=await service.notes(seat)` has yours instead. What a
+    recipe has no part for is not asked for to be shown."""
     known = {one.id: one for one in story.seats}
     rim.known_seat(seat, known)
     given = rim.extras(extras)

@@ -267,7 +267,7 @@ class DefaultShortTermMemory:
         story = await self._opened()
         room = limit - self._count(message.SUMMARY_OPEN) - self._count(message.SUMMARY_CLOSE)
         while True:
-            recap = await story.recap(ASSISTANT, keep=keep, budget=max(0, room), pending=pending and limit > 0)
+            recap = await story._recap(ASSISTANT, keep, max(0, room), pending and limit > 0, at_once=True)  # both hear everything
             summary = message.SUMMARY_OPEN + recap.text + message.SUMMARY_CLOSE if recap.text else ""
             if not summary or self._adds_up or self._count(summary) <= limit:
                 return summary, await self._pairs(story, recap)
