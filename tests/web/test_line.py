@@ -216,3 +216,17 @@ async def test_a_server_with_narrow_limits_is_given_time(new_page: NewPage, own_
     await begin(page)
     await expect(page.locator("#panel .bar")).to_be_visible()
     assert refused, "the limits were not felt"
+
+
+async def test_a_token_is_kept_as_long_as_the_tab_and_no_longer(new_page: NewPage, own_server: Callable[..., Server], tmp_path: Path) -> None:
+    server = own_server("--tokens", str(token_file(tmp_path)))
+    page = await new_page(server=server.url, refused=("401",), width=390, height=844, touch=True)
+    await sit_down(page, TOKENS["owner"])
+    await expect(page.locator(".scenario").first).to_be_visible()
+    await page.reload()
+    await expect(page.locator(".scenario").first).to_be_visible()
+    another = await page.context.new_page()
+    await another.goto(server.url)
+    await expect(another.locator("#token")).to_be_visible()
+    await page.locator("#leave").tap()
+    await expect(page.locator("#token")).to_be_visible()

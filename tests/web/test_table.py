@@ -419,18 +419,29 @@ async def test_it_is_played_on_a_phone(new_page: NewPage, new_story: NewStory, s
 
 
 async def test_no_branch_is_drawn_backwards(new_page: NewPage, new_story: NewStory) -> None:
+    """Each begins where it leaves the line that went on, also where it was taken back to its own beginning."""
     page = await sit(new_page, await new_story())
+
+    async def drawn() -> dict[str, list[float]]:
+        ends = "all => all.map((one) => [one.parentNode.dataset.lane, ['x1', 'x2'].map((end) => parseFloat(one.getAttribute(end)))])"
+        return dict(await page.locator(".lane .own").evaluate_all(ends))
+
+    await page.locator("#undo").click()
+    await expect(page.locator(".branch")).to_have_text(["main", "main~1"])
+    found = await drawn()
+    assert found["main"][0] == 0, "what goes on is drawn from the beginning"
+    assert found["main"][1] == found["main~1"][0] < found["main~1"][1], "and what was taken back from where it left"
     await scrub(page, 40)
     await page.locator("#fork").click()
     await expect(page.locator(".branch[aria-pressed=true]")).to_have_text("fork-1")
     await rounds(page, 1)
     await page.locator("#undo").click()
-    await expect(page.locator(".branch")).to_have_count(3)
-    await expect(page.locator(".lane")).to_have_count(3)
-    lines = "all => all.map((one) => ['x1', 'x2'].map((end) => parseFloat(one.getAttribute(end))))"
+    await expect(page.locator(".branch")).to_have_text(["main", "main~1", "fork-1", "fork-1~1"])
     for _ in range(3):
-        ends = await page.locator(".lane line").evaluate_all(lines)
-        assert all(first <= last for first, last in ends), ends
+        found = await drawn()
+        assert found["main"][0] == 0
+        assert 0 < found["fork-1"][0] <= found["fork-1"][1] == found["fork-1~1"][0] < found["main~1"][0], found
+        assert all(first <= last for first, last in found.values()), found
         await page.wait_for_timeout(100)
 
 

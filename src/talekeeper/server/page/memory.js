@@ -4,7 +4,7 @@ import { clip, count, dot, empty, h, put, redraw, sign } from "/page/dom.js";
 import { forget } from "/page/story.js";
 
 const REASONS = { folded: "told in summaries", clipped: "cut short", "no room": "no room for them", "below floor": "below the smallest budget" };
-const MADE = { extractive: "picked from the turns", model: "written by a model", author: "written by hand" };
+const MADE = { extractive: "picked from turns", model: "written by a model", author: "written by hand" };
 
 // Pointing at something lights up the turns it came from; a click or a tap goes there.
 export const lights = (app, sources, words = "") => ({

@@ -2,6 +2,7 @@
 import { h, placeName, put, redraw, sign, svg } from "/page/dom.js";
 
 const WIDE = 1000; // units across the line
+const MAIN = "main";
 const IDLE = 120; // milliseconds of rest after which the page follows the hand on the slider
 
 export function drawTime(app, place) {
@@ -15,6 +16,7 @@ export function drawTime(app, place) {
   const where = h("div", { class: "where" }, step(app, now - 1, "prev", "Previous turn"), h("output", { class: "now", for: "scrub" }, words(app, now)), step(app, now + 1, "next", "Next turn"));
   redraw(place, where, h("div", { class: "strip" }, lanes(app), h("div", { class: "track" }, ticks(app, now), slider(app, now))),
     h("div", { class: "back" }, app.at && app.dm ? h("button", { class: "button", id: "fork", "data-key": "fork", onclick: () => app.fork() }, "Continue from here") : null, app.at ? h("button", { class: "button quiet", id: "now", "data-key": "now", onclick: () => app.travel(null) }, "Now") : null), chapters(app, now));
+  document.body.style.setProperty("--time", `${place.offsetHeight}px`); // what is told stands above it
 }
 
 function index(app) {
@@ -97,16 +99,44 @@ function chapters(app, now) {
   return h("ol", { class: "chapters" }, found.reverse().map((one) => h("li", {}, h("button", { "data-key": `chapter-${one.id}`, "aria-current": String(one === here), onclick: () => app.travel(one.id) }, h("span", {}, placeName(one)), h("span", { class: "muted small" }, `turn ${one.number.toLocaleString("en")}`)))));
 }
 
-// The lines that the story has taken, each from where it left another.
+// The lines that the story has taken: the main one from its beginning, each other from where it leaves one that is drawn already. So what was
+// taken back leaves the line that went on, although in the log it is the other way round.
+function rows(branches) {
+  const known = new Map(branches.map((one) => [one.name, one]));
+  const ways = new Map();
+  const way = (one) => { // its parts, each up to where the next one begins
+    if (!ways.has(one.name)) {
+      const before = known.has(one.parent) ? way(known.get(one.parent)) : [];
+      const at = before.findIndex((part) => part.to >= one.forked_at);
+      ways.set(one.name, [...before.slice(0, Math.max(0, at)), ...(before[at] ? [{ name: before[at].name, to: one.forked_at }] : []), { name: one.name, to: Infinity }]);
+    }
+    return ways.get(one.name);
+  };
+  const shared = (a, b) => {
+    const at = a.findIndex((part, number) => part.name !== b[number]?.name || part.to !== b[number].to);
+    return a[at]?.name === b[at]?.name ? Math.min(a[at].to, b[at].to) : (a[at - 1]?.to ?? 0);
+  };
+  const base = (one) => one.name.split("~")[0]; // what was taken back is called after what goes on
+  const first = new Map([MAIN, ...branches.map(base)].reverse().map((name, number) => [name, -number]));
+  const drawn = [];
+  for (const one of [...branches].sort((a, b) => first.get(base(a)) - first.get(base(b)) || a.name.length - b.name.length)) {
+    const from = drawn.map((other) => ({ name: other.one.name, at: shared(way(other.one), way(one)) })).reduce((best, next) => (next.at > (best?.at ?? 0) ? next : best), null);
+    drawn.push({ one, from });
+  }
+  return drawn;
+}
+
 function lanes(app) {
   if (!app.dm || app.branches.length < 2) return null;
-  const row = new Map(app.branches.map((one, number) => [one.name, number]));
-  const y = (name) => 12 + 24 * (row.get(name) ?? 0);
-  const drawn = app.branches.map((one) => {
-    const from = percent(app, one.forked_at);
-    return svg("g", { class: one.name === app.branch ? "lane here" : "lane" }, one.parent !== null && row.has(one.parent) ? svg("line", { x1: from, x2: from, y1: y(one.parent), y2: y(one.name) }) : null,
-      svg("line", { x1: from, x2: percent(app, end(app, one)), y1: y(one.name), y2: y(one.name) }), svg("circle", { cx: percent(app, end(app, one)), cy: y(one.name), r: 4 }), one.parent !== null ? svg("circle", { cx: from, cy: y(one.parent), r: 2.5 }) : null);
+  const shown = rows(app.branches);
+  const row = new Map(shown.map(({ one }, number) => [one.name, 12 + 24 * number]));
+  const drawn = shown.map(({ one, from }) => {
+    const left = percent(app, from?.at ?? 0);
+    const right = percent(app, Math.max(from?.at ?? 0, end(app, one)));
+    const y = row.get(one.name);
+    return svg("g", { class: one.name === app.branch ? "lane here" : "lane", "data-lane": one.name }, from ? svg("line", { x1: left, x2: left, y1: row.get(from.name), y2: y }) : null,
+      svg("line", { class: "own", x1: left, x2: right, y1: y, y2: y }), svg("circle", { cx: right, cy: y, r: 4 }), from ? svg("circle", { cx: left, cy: row.get(from.name), r: 2.5 }) : null);
   });
-  const names = app.branches.map((one) => h("button", { class: "branch", "data-key": `branch-${one.name}`, "data-branch": one.name, "aria-pressed": String(one.name === app.branch), title: one.parent ? `from ${one.parent}, after turn ${one.forked_at}` : "the first line", onclick: () => app.onto(one.name) }, one.name));
-  return h("div", { class: "lanes", role: "group", "aria-label": "Branches" }, app.seat ? null : svg("svg", { class: "graph", "aria-hidden": "true", height: 24 * app.branches.length }, drawn), names);
+  const names = shown.map(({ one, from }) => h("button", { class: "branch", "data-key": `branch-${one.name}`, "data-branch": one.name, "aria-pressed": String(one.name === app.branch), title: from ? `leaves ${from.name} after turn ${from.at}` : "from the beginning", onclick: () => app.onto(one.name) }, one.name));
+  return h("div", { class: "lanes", role: "group", "aria-label": "Branches" }, app.seat ? null : svg("svg", { class: "graph", "aria-hidden": "true", height: 24 * app.branches.length }, drawn.filter((one) => !one.matches(".here")), drawn.filter((one) => one.matches(".here"))), names);
 }

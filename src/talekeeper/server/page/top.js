@@ -29,7 +29,7 @@ export function drawTop(app) {
     app.story ? h("h1", { class: "title" }, app.play ? h("strong", {}, app.play.title) : null, h("span", { class: "muted" }, storyName(app))) : null,
     h("span", { class: "grow" }), h("span", { id: "line", class: "muted small", role: "status" }),
     app.story && app.dm ? h("button", { class: "button quiet wide", id: "export", onclick: () => app.do(() => download(`${app.path}/export`, `${app.story}.jsonl`)) }, sign("save"), "Export") : null,
-    app.me && hasToken() ? h("button", { class: "button quiet wide", title: `Signed in as ${app.me.name}`, onclick: () => { keepToken(""); location.reload(); } }, "Leave") : null,
+    app.me && hasToken() ? h("button", { class: `button quiet ${app.story ? "wide" : ""}`, id: "leave", title: `Signed in as ${app.me.name}`, onclick: () => { keepToken(""); location.reload(); } }, "Leave") : null,
     painted, app.story ? h("button", { class: "button quiet icon", title: "Keyboard shortcuts (?)", "aria-label": "Keyboard shortcuts", onclick: shortcuts }, "?") : null);
 }
 
