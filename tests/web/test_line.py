@@ -218,7 +218,9 @@ async def test_a_server_with_narrow_limits_is_given_time(new_page: NewPage, own_
     assert refused, "the limits were not felt"
 
 
-async def test_a_token_is_kept_as_long_as_the_tab_and_no_longer(new_page: NewPage, own_server: Callable[..., Server], tmp_path: Path) -> None:
+async def test_a_token_is_kept_as_long_as_the_tab_and_no_longer(
+    new_page: NewPage, own_server: Callable[..., Server], tmp_path: Path
+) -> None:
     server = own_server("--tokens", str(token_file(tmp_path)))
     page = await new_page(server=server.url, refused=("401",), width=390, height=844, touch=True)
     await sit_down(page, TOKENS["owner"])

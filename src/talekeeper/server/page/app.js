@@ -57,7 +57,7 @@ const app = {
       return true;
     } catch (error) {
       wrong(error);
-      if (error.status === 409 || error.status === 412) load("turns", "play", "branches", "line", "version");
+      if (error.status === 409 || error.status === 412) load("turns", "play", "branches", "line");
       return false;
     }
   },
@@ -67,8 +67,9 @@ const app = {
   finish: () => app.do(() => once(`${app.path}/finish`, {}, app.where), "play"),
   // What is taken back is what was seen: where someone else was faster, nothing is.
   async undo() {
-    if (!app.version || app.undoing) return;
+    if (app.undoing) return;
     app.undoing = true;
+    if (!app.version) await load("version"); // of what has just been added
     const bound = { more: { "If-Match": app.version }, answered: (headers) => { app.version = headers.get("Story-Version"); } };
     const back = async () => { // the log has more turns than the timeline has points
       const { turns } = await get(`${app.path}/turns`, { ...app.where, newest: true, limit: 2 });
@@ -155,24 +156,21 @@ const place = () => JSON.stringify([app.story, app.branch, app.seat, app.at]);
 
 async function fetchParts(parts) {
   const here = place();
-  let version = {}; // it is that of what is shown, so it comes last
   await Promise.all(parts.map(async (part) => {
     const found = await PARTS[part]();
     if (here !== place()) { due.add(part); return; }
-    if (part === "version") { version = found; return; }
     Object.assign(app, found);
     app.loaded ||= part === "turns";
     know((app.play ? app.party : app.seats.filter((one) => one.role === "pc")).map((one) => one.id));
     draw();
   }));
-  if (here === place()) Object.assign(app, version);
   panel();
 }
 
 const PARTS = {
-  async turns() {
-    const page = await get(`${app.path}/turns`, { ...app.view, limit: PAGE, newest: true });
-    return { turns: page.turns, before: page.more, after: false };
+  async turns() { // and the version that they are of
+    const [page, now] = await Promise.all([get(`${app.path}/turns`, { ...app.view, limit: PAGE, newest: true }), PARTS.version()]);
+    return { turns: page.turns, before: page.more, after: false, ...now };
   },
   async play() {
     const game = app.game ?? (await get(app.path, { ...app.where, seat: app.seat })).game;
@@ -248,19 +246,21 @@ function spoken(line) {
   draw();
 }
 
+const moved = () => { app.version = null; load("version"); };
+
 const EVENTS = {
-  turn: (turn) => { changed(turn, true); load("version"); },
-  edited: (turn) => { changed(turn); load("version"); }, pinned: (turn) => EVENTS.edited(turn), unpinned: (turn) => EVENTS.edited(turn),
+  turn: (turn) => { changed(turn, true); moved(); },
+  edited: (turn) => { changed(turn); moved(); }, pinned: (turn) => EVENTS.edited(turn), unpinned: (turn) => EVENTS.edited(turn),
   forgotten: ({ id }) => gone(id),
   line: spoken,
   round: () => { if (app.play && !app.at) { app.play = { ...app.play, running: true, lines: [] }; draw(); } },
   auto: ({ on }) => { if (app.play && !app.at) { app.play = { ...app.play, auto: on }; draw(); } },
   rested: () => load("play"),
-  rewound: () => load("turns", "line", "play", "branches", "version"),
+  rewound: () => load("turns", "line", "play", "branches"),
   hello: () => load(...Object.keys(PARTS)), reset: () => load(...Object.keys(PARTS)),
   branches: () => load("branches"),
   seats: () => load("seats"),
-  overridden: () => load("version"), marked: () => load("version"), memories: () => panel(),
+  overridden: () => moved(), marked: () => moved(), memories: () => panel(),
   deleted: () => { toast("This story was removed.", "bad"); app.leave(); },
   open: () => lineState("open"),
   lost: ({ times }) => { if (times > 1) lineState("lost"); if (!app.loaded) load(...Object.keys(PARTS)); },

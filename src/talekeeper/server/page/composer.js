@@ -6,7 +6,7 @@ const LONGEST = 4000;
 
 export function drawComposer(app, place) {
   const { play } = app;
-  const state = JSON.stringify([app.story, app.mode, app.seat, app.at, app.branch, app.dm, app.game, play && [play.waiting, play.running, play.auto, play.ending, play.failed, play.round, play.party.map((one) => one.id)], play ? app.mode === "act" && app.scene?.choices : [app.seats, app.points.length > 0]]);
+  const state = JSON.stringify([app.story, app.mode, app.seat, app.at, app.branch, app.dm, app.game, play && [play.waiting, play.running, play.auto, play.ending, play.failed, play.round, play.party.map((one) => one.id)], play ? app.mode === "act" && app.scene?.choices : [app.seats, app.turns.length > 0]]);
   if (place.dataset.state === state) return;
   place.dataset.state = state;
   const focused = place.contains(document.activeElement) ? document.activeElement.id : "";
@@ -125,5 +125,5 @@ function telling(app, whisper) {
     if (await app.do(() => once(`${app.path}/turns`, body, { ...app.where, seat: app.dm ? "" : from.value }))) text.sent();
   };
   return h("form", { onsubmit: sending(send) }, h("p", { class: "ears" }, from, whisper ? [h("span", { class: "muted" }, "whispers to"), to.shown] : h("span", { class: "muted" }, "says to those who are there")),
-    h("div", { class: "line" }, text, h("button", { class: "button primary" }, whisper ? "Whisper" : "Say"), app.dm && !app.seat ? h("button", { type: "button", class: "button quiet icon", id: "undo", title: "Take the last turn back (u)", "aria-label": "Undo", disabled: !app.points.length || Boolean(app.at), onclick: () => app.undo() }, sign("undo")) : null));
+    h("div", { class: "line" }, text, h("button", { class: "button primary" }, whisper ? "Whisper" : "Say"), app.dm && !app.seat ? h("button", { type: "button", class: "button quiet icon", id: "undo", title: "Take the last turn back (u)", "aria-label": "Undo", disabled: !app.turns.length || Boolean(app.at), onclick: () => app.undo() }, sign("undo")) : null));
 }
