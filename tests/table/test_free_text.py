@@ -11,6 +11,7 @@ from tests.table.tables import SMALL
 
 from talekeeper.table import events as ev
 from talekeeper.table.packs import load
+from talekeeper.table.plan import open_objectives
 
 TIDELAMP = load("tidelamp")
 
@@ -36,7 +37,7 @@ def beats(action: str, one: Game | None = None, actor: str = "nell") -> list[tup
         ("Hallo, wer bist du?", "foreign", "marlo"), ("¿Dónde está la lámpara?", "foreign", "marlo"), ("我想去市场", "foreign", "marlo"),
         ("“You look tired,” I say to Brine.", "talk", "brine"), ("I go over and talk to Brine.", "talk", "brine"),
         ("go down to the cellar of dreams", "nowhere", ""), ("sing a song", "play", ""), ("pray", "pray", ""), ("fight!", "no_foe", ""),
-        ("fly to the moon", "nothing", ""), ("xyzzy", "nothing", ""), ("what can I do?", "hint", ""), ("Can I take the bottle of brandy?", "deed", ""),
+        ("fly to the moon", "nothing", ""), ("xyzzy", "unclear", ""), ("what can I do?", "hint", ""), ("Can I take the bottle of brandy?", "deed", ""),
     ],
 )  # fmt: skip
 def test_a_line_is_taken_for_what_it_is(typed: str, what: str, about: str) -> None:
@@ -75,6 +76,49 @@ def test_an_insult_is_remembered() -> None:
     before = one.state.feels("marlo", "nell")
     one.rule("nell", "I insult Marlo.")
     assert one.state.feels("marlo", "nell") == before - 1
+
+
+@pytest.mark.parametrize(
+    ("typed", "what", "about"),
+    [
+        ("a", "unclear", ""), ("😀", "unclear", ""), ("asdfgh jkl", "unclear", ""), ("?", "unclear", ""), ("the", "unclear", ""), ("x " * 3000, "unclear", ""),
+        ("what?", "hint", ""), ("why", "hint", ""), ("What are the rules here?", "rules", "play"), ("How do I win?", "rules", "goal"),
+        ("How does fighting work?", "rules", "dice"), ("What am I supposed to do?", "rules", "goal"), ("Are you an AI?", "rules", "teller"),
+        ("You are all idiots", "insult", "marlo"), ("fuck you", "insult", "marlo"), ("Brine is an idiot", "insult", "brine"), ("stupid!", "insult", "marlo"),
+        ("I tell Brine she is a fool", "insult", "brine"), ("“You bunch of liars!”", "insult", "marlo"), ("I cast fireball", "nothing", ""),
+        ("yes", "say", "marlo"), ("I am a fool", "nothing", ""),
+    ],
+)  # fmt: skip
+def test_odd_lines_are_told_apart(typed: str, what: str, about: str) -> None:
+    (found, named), *_ = beats(typed)
+    assert (found, about in named or not about) == (what, True)
+
+
+def test_noise_is_answered_in_many_ways_each_with_something_to_do() -> None:
+    one = game()
+    tales = []
+    for typed in ("a", "😀", "...", "qwrtz", "?!", "jkl jkl", "🗡️", "pfff"):
+        one.play({"nell": typed})
+        tales.append(next(part for turn in one.log[::-1] if turn.speaker == "DM" for part in turn.text.split("\n\n") if part))
+    assert all(" could " in tale for tale in tales), tales
+    assert len({tale.partition(" could ")[0] for tale in tales}) >= 7, tales
+    assert not any(name in tale.partition(" could ")[0] for tale in tales for name in ("Marlo", "Brine")), "nobody is bothered with it"
+
+
+def test_a_question_about_the_goal_names_it() -> None:
+    one = game()
+    one.play({"nell": "How do I win?"})
+    goal = TIDELAMP.objectives[open_objectives(TIDELAMP, one.state)[0]].title
+    assert any(goal[1:] in turn.text for turn in one.log if turn.speaker == "DM")
+
+
+def test_short_lines_are_not_told_again_soon() -> None:
+    one = game()
+    for _ in range(14):
+        one.play({"nell": "I wait."})
+    told = [turn.text for turn in one.log if turn.speaker == "DM"]
+    for line in ("The gulls begin.", "Hats go by."):
+        assert sum(line in text for text in told) <= 1, line
 
 
 def test_a_secret_that_is_told_is_told_in_words() -> None:

@@ -271,7 +271,9 @@ class Terminal:
             )
         elif meant := self._meant(text):
             click.echo(f"did you mean /{meant}? What {name} does needs more than a word")
-        elif text:
+        elif not text:
+            click.echo(dim(f"say what {name} does, or a choice's number; /look shows what is here, /help what else you can do"))
+        else:
             self._typed = choices[int(text) - 1] if _NUMBER.fullmatch(text) else text
             try:
                 await self._show(self._game.answer(self._typed))

@@ -50,14 +50,7 @@ def check(scenario: Scenario, state: GameState, actor: str, skill: str, difficul
         degree = "awful"
     else:
         degree = "good" if short <= 0 else "cost" if short <= COST else "bad"
-    outcome = {
-        "great": "Brilliant.",
-        "good": "It works.",
-        "cost": "It works, at a cost.",
-        "bad": "It fails.",
-        "awful": "It goes badly wrong.",
-    }
-    return Check(degree, f"{skill.capitalize()}, {thrown.text} against {difficulty}. {outcome[degree]}")
+    return Check(degree, f"{skill.capitalize()}, {thrown.text} against {difficulty}. {_OUTCOMES[degree]}")
 
 
 def outcome_of(deed: Deed, degree: str) -> Outcome:

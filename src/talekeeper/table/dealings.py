@@ -142,7 +142,7 @@ def persuade(case: Case, intent: Intent) -> Ruled:
 
 def insult(case: Case, intent: Intent) -> Ruled:
     """Words that hurt are remembered; said to nobody in particular they are only words."""
-    npc = case.meant(intent)
+    npc = case.meant(intent) or (next(iter(case.people if case.leads else ()), None) if not (intent.npc or intent.hero) else None)
     if npc is None:
         return case.missing(intent) if intent.npc else say(case, intent)
     return Ruled(f"{npc.name} heard that.", [case.beat("insult", npc.id), case.met(npc), cm.ChangeRelationship(npc.id, -1, case.actor)])

@@ -42,6 +42,8 @@ _RULES: Mapping[str, Rule] = {
     "play": doings.perform, "pray": doings.perform,
     "aside": lambda case, intent: Ruled("No roll. It is heard.", [case.beat("follow")]),
     "hint": lambda case, intent: Ruled("No roll.", [case.beat("hint")]),
+    "unclear": lambda case, intent: Ruled("No roll.", [case.beat("unclear")]),
+    "rules": lambda case, intent: Ruled("No roll.", [case.beat("rules", intent.topic)]),
 }  # fmt: skip
 _ANY_TIME = frozenset(
     {
@@ -64,6 +66,8 @@ _ANY_TIME = frozenset(
         "here",
         "present",
         "sky",
+        "unclear",
+        "rules",
     }
 )
 

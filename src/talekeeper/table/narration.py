@@ -14,6 +14,7 @@ from talekeeper.table.brain import Ask, Known, Ruling
 from talekeeper.table.choices import company, is_clause, offers, people_here, told, topic_name
 from talekeeper.table.contest import outcome_of
 from talekeeper.table.game import DOWN, HURT, GameState
+from talekeeper.table.plan import open_objectives
 from talekeeper.table.prose import Prose, capital, definite, introduced, joined, listed, person_slots, phrases, short
 from talekeeper.table.rules import day, holds, is_lasting, sayable, watch, ways_out
 from talekeeper.table.scenario import Hero, Npc, Scenario
@@ -106,12 +107,6 @@ class Narrator:
         known = [f"{one.name}, {one.calling}" if one.calling else one.name for one in people]
         return f"{capital('; '.join(known))}." if known else self.prose.must("act.nobody")
 
-    def _insult(self, beat: ev.Beat) -> str:
-        return self.prose.must("talk.insulted", **self._npc(beat.about[0]))
-
-    def _empty(self, beat: ev.Beat) -> str:
-        return self.prose.must("act.empty_pocket", **self._npc(beat.about[0]))
-
     def _wonder(self, beat: ev.Beat) -> str:
         return self.prose.must("act.wonder")
 
@@ -149,12 +144,6 @@ class Narrator:
 
     def _foreign(self, beat: ev.Beat) -> str:
         return self.prose.must("talk.foreign", **self._npc(beat.about[0])) if beat.about[0] else self.prose.must("act.foreign")
-
-    def _served(self, beat: ev.Beat) -> str:
-        return self.prose.must("talk.served", **self._npc(beat.about[0]))
-
-    def _unsold(self, beat: ev.Beat) -> str:
-        return self.prose.must("talk.unsold", **self._npc(beat.about[0]))
 
     def _nowhere(self, beat: ev.Beat) -> str:
         ways = [
@@ -226,6 +215,19 @@ class Narrator:
         npc = self.scenario.npcs[beat.about[0]]
         return joined(self.prose.must("talk.unknown", **self._npc(npc.id)), self._leads(npc))
 
+    def _unclear(self, beat: ev.Beat) -> str:
+        """Nothing that anyone could make anything of: what could be done instead is said as well."""
+        place = self.scenario.name(self.state.where[self.actor])
+        return joined(self.prose.must("act.unclear", place=place), self._hint(beat)) if self._is_leader() else ""
+
+    def _rules(self, beat: ev.Beat) -> str:
+        """An answer to the one who plays, by the one who tells."""
+        goals = open_objectives(self.scenario, self.state) if beat.about[0] == "goal" else []
+        if beat.about[0] != "goal" or not goals:
+            return self.prose.must(f"rules.{beat.about[0] if beat.about[0] != 'goal' else 'over'}")
+        goal = self.scenario.objectives[goals[0]]
+        return self.prose.must("rules.goal", goal=goal.title[:1].lower() + goal.title[1:], hint=goal.hint[0])
+
     def _contest(self, good: str, bad: str) -> Callable[[ev.Beat], str]:
         return lambda beat: self.prose.must(good if beat.degree in _GOOD else bad, **self._npc(beat.about[0]))
 
@@ -245,12 +247,6 @@ class Narrator:
     def _absent(self, beat: ev.Beat) -> str:
         reason = f"{self._call(beat.about[0])} is {'dead' if beat.degree == 'dead' else 'not here'}"
         return self.prose.must("act.refused", reason=reason)
-
-    def _promise(self, beat: ev.Beat) -> str:
-        return self.prose.must("talk.vow", **self._npc(beat.about[0]))
-
-    def _kept(self, beat: ev.Beat) -> str:
-        return self.prose.must("talk.vow_kept", **self._npc(beat.about[0]))
 
     def _reveal(self, beat: ev.Beat) -> str:
         return self.prose.must("act.reveal", target=listed([self._call(one) for one in beat.about]))
@@ -346,9 +342,6 @@ class Narrator:
     def _returned(self, beat: ev.Beat) -> str:
         return self.prose.must("talk.returned", **self._thing(beat.about[1]), **self._npc(beat.about[0]))
 
-    def _caught(self, beat: ev.Beat) -> str:
-        return self.prose.must("talk.caught", **self._npc(beat.about[0]))
-
     def _work(self, beat: ev.Beat) -> str:
         npc, thing, target = beat.about
         reasons = phrases()["errand.reasons"]
@@ -359,9 +352,6 @@ class Narrator:
             **self._npc(npc),
         }
         return self.prose.must("talk.work", reason=self._pick(reasons, "reason") or reasons[0], **slots)
-
-    def _no_work(self, beat: ev.Beat) -> str:
-        return self.prose.must("talk.no_work", **self._npc(beat.about[0]))
 
     def _deliver(self, beat: ev.Beat) -> str:
         thing, target, sender = beat.about
@@ -412,8 +402,9 @@ class Narrator:
         return self.prose.must("act.alone")
 
     def _hint(self, beat: ev.Beat) -> str:
-        found = [choice.text[:1].lower() + choice.text[1:] for choice in offers(self.scenario, self.state, self.actor)[:4]]
-        return self.prose.render("{who} could {list}.", list=listed(found, "or")) if found else ""
+        near = [choice.text for choice in offers(self.scenario, self.state, self.actor)[:_AT_HAND]]
+        found = [text[:1].lower() + text[1:] for text in self.prose.order(near, "hint")[:_NAMED]]
+        return self.prose.must("act.could", list=listed(found, "or")) if found else ""
 
     def _happening(self, beat: ev.Beat) -> str:
         one = next(one for one in self.scenario.happenings if one.id == beat.about[0])
@@ -468,18 +459,29 @@ def _lower(text: str) -> str:
 
 _COMMON = frozenset({"The", "A", "An", "There", "Nobody", "That", "No", "You", "It", "This", "They"})
 _GOOD = frozenset({"great", "good", "cost"})
+_AT_HAND, _NAMED = 6, 3
+"""Of so many offers so many are named to somebody who does not know what to do."""
+
+
+def _of_npc(pool: str) -> Callable[[Narrator, ev.Beat], str]:
+    """A line about the one whom the beat names."""
+    return lambda narrator, beat: narrator.prose.must(pool, **narrator._npc(beat.about[0]))
+
+
 _BEATS: Mapping[str, Callable[[Narrator, ev.Beat], str]] = {
-    "wonder": Narrator._wonder, "where": Narrator._where, "who": Narrator._who, "foreign": Narrator._foreign, "served": Narrator._served,
-    "unsold": Narrator._unsold, "nowhere": Narrator._nowhere, "about": Narrator._about, "no_foe": Narrator._no_foe,
+    "unclear": Narrator._unclear, "rules": Narrator._rules, "wonder": Narrator._wonder, "where": Narrator._where, "who": Narrator._who,
+    "foreign": Narrator._foreign, "served": _of_npc("talk.served"), "unsold": _of_npc("talk.unsold"), "nowhere": Narrator._nowhere,
+    "about": Narrator._about, "no_foe": Narrator._no_foe,
     "play": Narrator._perform, "pray": Narrator._perform, "dance": Narrator._perform,
-    "insult": Narrator._insult, "empty": Narrator._empty,
+    "insult": _of_npc("talk.insulted"), "empty": _of_npc("act.empty_pocket"),
     "self": Narrator._self, "carried": Narrator._carried, "here": Narrator._here, "sky": Narrator._sky, "present": Narrator._present,
     "banter": Narrator._banter, "say": Narrator._say, "talk": Narrator._talk, "topic": Narrator._topic, "unknown": Narrator._unknown,
     "persuade": Narrator._persuade, "threaten": Narrator._threaten, "attack": Narrator._attack, "absent": Narrator._absent,
-    "promise": Narrator._promise, "kept": Narrator._kept, "reveal": Narrator._reveal, "whisper": Narrator._whisper, "go": Narrator._go,
+    "promise": _of_npc("talk.vow"), "kept": _of_npc("talk.vow_kept"), "reveal": Narrator._reveal,
+    "whisper": Narrator._whisper, "go": Narrator._go,
     "blocked": Narrator._blocked, "look": Narrator._look, "search": Narrator._search, "take": Narrator._take, "drop": Narrator._drop,
-    "use": Narrator._use, "give": Narrator._give, "returned": Narrator._returned, "caught": Narrator._caught, "work": Narrator._work,
-    "no_work": Narrator._no_work, "deliver": Narrator._deliver, "deed": Narrator._deed, "way": Narrator._way, "flee": Narrator._flee,
+    "use": Narrator._use, "give": Narrator._give, "returned": Narrator._returned, "caught": _of_npc("talk.caught"), "work": Narrator._work,
+    "no_work": _of_npc("talk.no_work"), "deliver": Narrator._deliver, "deed": Narrator._deed, "way": Narrator._way, "flee": Narrator._flee,
     "tend": Narrator._tend, "rest": Narrator._rest, "wait": Narrator._wait, "down": Narrator._down, "alone": Narrator._alone,
     "hint": Narrator._hint, "happening": Narrator._happening, "refuse": Narrator._refuses, "follow": Narrator._silent,
     "refused": Narrator._silent,

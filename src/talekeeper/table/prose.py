@@ -127,8 +127,7 @@ class Prose:
     def said(self, text: str) -> bool:
         """Whether any of its sentences was said lately, or earlier in this turn."""
         whole = " ".join(text.split())
-        short = len(whole.split()) < _TELLING
-        return any(one in self._said or one in self.recent for one in telling(text)) or (not short and whole in self.recent)
+        return any(one in self._said or one in self.recent for one in telling(text)) or (" " in whole and whole in self.recent)
 
     def pick(self, pool: Sequence[str] | str, what: str = "", **slots: str) -> str:
         """A line that was not said lately, rendered; nothing where all of them were. A pool may be given by name."""

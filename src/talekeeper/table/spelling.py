@@ -77,9 +77,14 @@ class Speller:
         """The words of a text, those that nobody knows mended."""
         return [self._word(word) for word in words_of(text)]
 
+    def knows(self, word: str) -> bool:
+        """Whether it is a word that means something, here or anywhere."""
+        plain = word.removesuffix("'s")
+        return plain in self._known or plain.rstrip("s") in self._known
+
     def _word(self, word: str) -> str:
         plain = word.removesuffix("'s")
-        if len(plain) < 4 or plain in self._known or plain.rstrip("s") in self._known or not plain.isalpha():
+        if len(plain) < 4 or self.knows(word) or not plain.isalpha():
             return word
         if word not in self._mended:
             most = 1 if len(plain) < _LONG else 2

@@ -63,6 +63,25 @@ _ONESELF: Mapping[str, re.Pattern[str]] = {
         r"\bwhere (?:am i|are we)\b|\bwhat(?:'s| is) (?:this place|here)\b|\bwhat place is this\b|\bwhat do (?:i|we) see\b", re.I
     ),
 }  # fmt: skip
+_OF_PLAY: Mapping[str, re.Pattern[str]] = {
+    "teller": re.compile(
+        r"\bare you (?:an? )?(?:ai|bot|robot|computer|machine|program|language model|human|real)\b|\bwho (?:tells|writes|made) this\b", re.I
+    ),
+    "dice": re.compile(
+        r"\bhow (?:do|does)\b.{0,20}\b(?:fight\w*|combat|dice|magic|rolls?|skills?|wounds?|heal\w*|chance)\b.{0,12}\bworks?\b", re.I
+    ),
+    "goal": re.compile(
+        r"\bhow (?:do|can|could) (?:i|we) win\b|\bwhat (?:am i|are we) supposed to do\b"
+        r"|\bwhat(?:'s| is| are) (?:the|my|our) (?:goals?|point|aim|objectives?|quests?|mission)\b", re.I,
+    ),
+    "play": re.compile(
+        r"\b(?:the|any|what) rules\b|\bhow (?:do|can) (?:i|we|you|one) play\b|\bhow does (?:this|it|the game|this game) work\b", re.I
+    ),
+}  # fmt: skip
+"""Questions of the one who plays to the one who tells, and not of one hero to another."""
+_INSULTS = frozenset(VERBS["insults"]["words"])
+_AT_A_LOSS = frozenset({"what", "why", "how", "huh", "where", "who", "when", "and", "so", "now", "then", "hm", "hmm", "um"})
+_CURSES = re.compile(r"\b(?:fuck (?:you|off|all of you)|screw you|damn you|shut up|go to hell|piss off|get lost|you suck)\b", re.I)
 _TOLD_OF = re.compile(
     r"\b(?:know (?:about|of)|heard (?:about|of)|tell me (?:about|of)|what about|(?:ask|talk|speak)\w*\b.* (?:about|of))\b", re.I
 )
@@ -73,13 +92,7 @@ _ASKING = frozenset({"ask", "talk", "hint", "persuade", "trade", "reveal", "whis
 _WHERE = re.compile(
     r"\bwhere(?:'s|s)?\b|\bhow (?:do|can) (?:i|we) (?:get|find|reach|go)\b|\bwhich way\b|\b(?:find|looking for|look for)\b", re.I
 )
-SERVED = frozenset(
-    {
-        "drink", "drinks", "beer", "ale", "wine", "rum", "brandy", "gin", "grog", "mead", "cider", "tea", "coffee", "water", "soup", "stew",
-        "bread", "fish", "meal", "supper", "dinner", "breakfast", "lunch", "food", "pie", "cake", "cheese", "pint", "mug", "glass", "cup",
-        "round",
-    }
-)  # fmt: skip
+SERVED = frozenset(VERBS["served"]["words"])
 """What one is given to eat and drink wherever somebody serves it."""
 _ALOUD = frozenset(
     {
@@ -173,6 +186,9 @@ class Listener:
             rest, speech = colon[1], colon[2].strip()
         if not speech and _is_foreign(rest):
             return [Intent("foreign", npc=self._npc(self._words(text)), words=text)]
+        odd = self._odd(rest, speech)
+        if odd is not None:
+            return [odd]
         asked = self._asked(rest) if not speech else None
         if asked is not None:
             return [asked]
@@ -181,6 +197,25 @@ class Listener:
         meant = [one for at, one in enumerate(meant) if not one.deed or one.deed not in {before.deed for before in meant[:at]}]
         strong = [intent for intent in meant if not _is_weak(intent)] or meant
         return strong[:_MOST_INTENTS] or [self._speech(text, speech or rest)]
+
+    def _odd(self, rest: str, speech: str) -> Intent | None:
+        """What no character would say or do: a question about the game, an insult to anyone near, a noise."""
+        said, tokens = speech or rest, self._words(rest)
+        of_play = next((about for about, words in _OF_PLAY.items() if words.search(rest)), "") if not speech else ""
+        if of_play and _QUESTION.search(rest):
+            return Intent("rules", topic=of_play, words=rest)
+        if find_verb(tokens) in ("", "talk") and _is_insult(said, is_of_someone=bool(self._npc(tokens))):
+            return Intent("insult", npc=self._npc(self._words(f"{rest} {speech}")), hero=self._hero(tokens), words=said)
+        if tokens and set(tokens) <= _AT_A_LOSS:
+            return Intent("hint")
+        return None if speech or self._means_something(tokens) else Intent("unclear", words=rest)
+
+    def _means_something(self, tokens: list[str]) -> bool:
+        """Whether there is a word in it that anyone here would know, and not only the small change between words."""
+        knows = speller(self.scenario).knows
+        if len(tokens) > 1:
+            return tokens[0] in ("i", "we") or any(map(knows, tokens))
+        return any(token in _ALOUD or token.isdecimal() or (knows(token) and token not in SMALL) for token in tokens)
 
     def _chosen(self, text: str) -> Intent | None:
         """An offer that was taken, by its number or word for word."""
@@ -401,6 +436,13 @@ class Listener:
         kin = any(verb in group and any(one in group for one in deed.verbs) for group in KIN)
         kin = kin and (not deed.npc or deed.npc == self._npc(tokens))
         return 0.3 + 0.3 * named + share if kin and named else share
+
+
+def _is_insult(said: str, *, is_of_someone: bool) -> bool:
+    """Whether it is meant to hurt: a curse, or a bad name for those who are spoken to or of."""
+    tokens = set(words_of(said))
+    aimed = {"you", "u", "your", "you're", "youre"} & tokens or (is_of_someone and {"is", "are"} & tokens) or tokens <= _INSULTS | SMALL
+    return bool(_CURSES.search(said) or (_INSULTS & tokens and aimed and not {"no", "not", "never", "am"} & tokens))
 
 
 @lru_cache(maxsize=64)
