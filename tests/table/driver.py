@@ -50,6 +50,8 @@ class Game:
     rulings: list[Ruling] = field(default_factory=list)
     round: int = 0
     begun: int = 0
+    kept: int = 0
+    """How many of the moments are of earlier rounds: those of this one are not yet in anyone's memory."""
 
     def __post_init__(self) -> None:
         self.state: GameState = begin(self.scenario, self.party)
@@ -61,7 +63,8 @@ class Game:
         return Context(seat=seat, budget=8000, text=text, tokens=0, stable_tokens=0, counter="none", blocks=())
 
     def known(self, seat: str) -> list[AdventureMoment]:
-        return [one for one, there in zip(self.moments, self.witnesses, strict=True) if seat == "dm" or seat in there]
+        kept = zip(self.moments[: self.kept], self.witnesses, strict=False)
+        return [one for one, there in kept if seat == "dm" or seat in there]
 
     def knowing(self, rulings: Sequence[Ruling]) -> dict[str, Known]:
         """What those know to whom somebody talks."""
@@ -88,7 +91,7 @@ class Game:
     def play(self, people: Mapping[str, str] | None = None, nudge: str | None = None) -> None:
         """One round. `people` are the actions of those who are not played by the storyteller."""
         self.round += 1
-        self.begun = len(self.log)
+        self.begun, self.kept = len(self.log), len(self.moments)
         self.say("DM", self.brain.text(self.ask("dm", "dm", nudge=nudge)), self.here())
         said: list[tuple[str, str]] = []
         rulings: list[Ruling] = []

@@ -10,8 +10,10 @@ from tests.table.driver import Game
 from tests.table.tables import SMALL
 
 from talekeeper.table import events as ev
+from talekeeper.table.choices import deeds_here
 from talekeeper.table.packs import load
 from talekeeper.table.plan import open_objectives
+from talekeeper.table.prose import phrases
 
 TIDELAMP = load("tidelamp")
 
@@ -59,7 +61,9 @@ def test_a_line_is_taken_for_what_it_is(typed: str, what: str, about: str) -> No
         ("crooked_eel", "I give Marlo my word that I will be back", "promise", "marlo"), ("crooked_eel", "bribe Marlo", "persuade", "marlo"),
         ("fish_market", "where does Quill keep the lamp?", "topic", "vault"), ("fish_market", "ask where Quill keeps it", "topic", "vault"),
         ("fish_market", "I buy oysters", "take", "oysters"), ("fish_market", "how is your wife?", "topic", "wife"),
-        ("anchor", "steal the key from Quill", "caught", "quill"), ("anchor", "spy on Quill", "deed", "follow_quill"),
+        ("anchor", "steal the key from Quill", "caught", "quill"), ("anchor", "I try to steal the key from Quill", "caught", "quill"),
+        ("crooked_eel", "I ask Marlo what he wants", "topic", "job"), ("crooked_eel", "What is this about?", "topic", "job"),
+        ("crooked_eel", "I follow Marlo", "shadow", "marlo"), ("crooked_eel", "I would like to talk to Brine", "talk", "brine"), ("anchor", "spy on Quill", "deed", "follow_quill"),
         ("anchor", "I flirt with Hale", "persuade", "hale"), ("lighthouse", "climb the tower", "look", "place"),
     ],
 )  # fmt: skip
@@ -119,6 +123,48 @@ def test_short_lines_are_not_told_again_soon() -> None:
     told = [turn.text for turn in one.log if turn.speaker == "DM"]
     for line in ("The gulls begin.", "Hats go by."):
         assert sum(line in text for text in told) <= 1, line
+
+
+def killed(*people: str) -> Game:
+    one = game()
+    one.state = replace(
+        one.state, dead=dict.fromkeys(people, "killed"), where={k: v for k, v in one.state.where.items() if k not in people}
+    )
+    return one
+
+
+def test_the_dead_take_part_in_nothing() -> None:
+    one = killed("brine", "marlo")
+    assert not [deed.offer for deed in deeds_here(one.state, TIDELAMP, "nell") if "Brine" in deed.offer]
+    for _ in range(20):
+        one.play({"nell": "I wait."})
+    told = " ".join(turn.text for turn in one.log if turn.speaker == "DM")
+    assert not re.findall(r"[^.]*\b(?:Brine|Marlo)\b(?!'s)[^.]*\.", told)
+
+
+def test_companions_are_not_easy_about_a_killing() -> None:
+    for seed in range(1, 30):
+        one = Game(TIDELAMP, ("nell", "osric", "ibbi"), seed, "nell")
+        one.play({"nell": "I kill Marlo."})
+        if "marlo" in one.state.dead:
+            break
+    shared = [
+        re.escape(line).replace(r"\{killer\}", "Nell").replace(r"\{npc\}", "Marlo").replace(r"\{npc_their\}", "his")
+        for line in phrases()["pc.killing"]
+    ]
+    said = [turn.text for turn in one.log if turn.speaker in ("Osric Vey", "Ibbi Sandlark")]
+    assert len([text for text in said if re.fullmatch("|".join(shared), text)]) == 2, said
+    assert [moment.summary for moment in one.moments] == ["killed Marlo Finch"], "and not that he was lost"
+    one.play({"nell": "I kill Marlo."})
+    assert not any(re.fullmatch("|".join(shared), turn.text) for turn in one.log[-8:]), "once is enough"
+
+
+def test_people_are_introduced_before_they_do_anything() -> None:
+    one = Game(TIDELAMP, ("nell",), 5, "nell")
+    one.play({"nell": "I go to the fish market and talk to Wick."})
+    tale = one.log[-1].text
+    assert "ink on his cuffs and oysters on his conscience: Tobias Wick" in tale
+    assert tale.index("Tobias Wick") == tale.index("conscience: Tobias Wick") + len("conscience: ")
 
 
 def test_a_secret_that_is_told_is_told_in_words() -> None:

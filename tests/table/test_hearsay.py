@@ -126,7 +126,7 @@ async def test_an_ending_is_made_of_what_all_of_the_party_know_and_of_its_last_d
 
 def test_a_deed_is_told_by_the_one_who_tells_it() -> None:
     assert retold("walked through the drowse without closing our eyes", "they") == "walked through the drowse without closing their eyes"
-    assert as_seen_by("took Marlo Finch's job", ["Marlo Finch", "Marlo"]) == "took my job"
+    assert as_seen_by("took on Marlo Finch's job", ["Marlo Finch", "Marlo"]) == "took on my job"
     assert as_seen_by("got a seal from Old Pell", ["Old Pell", "Pell"]) == "got a seal from me"
     assert as_seen_by("won Captain Hale of the watch, who will look away", ["Captain Hale", "Hale"]) == ""
 

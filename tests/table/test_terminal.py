@@ -32,7 +32,7 @@ def test_a_person_plays_looks_and_leaves(file: str) -> None:
     )
     assert "The Tidelamp" in out
     assert "says Marlo Finch" in out
-    assert "took Marlo Finch's job" in out
+    assert "took on Marlo Finch's job" in out
     assert "promised Marlo Finch" in out
     assert "tokens" in out
     assert "Until next time" in out
@@ -41,7 +41,7 @@ def test_a_person_plays_looks_and_leaves(file: str) -> None:
 def test_a_story_is_taken_up_where_it_was_left(file: str) -> None:
     run("play", "--file", file, "--seed", "5", typed="I ask Marlo about the job.\n/quit\n")
     out = run("play", "--file", file, typed="/moments\n/quit\n")
-    assert "took Marlo Finch's job" in out
+    assert "took on Marlo Finch's job" in out
     assert "game.db" in out
     assert "main" in run("stories", "--file", file)
 
@@ -73,7 +73,7 @@ def test_a_line_that_cannot_be_stored_is_asked_for_again(file: str) -> None:
     assert "the nudge has a NUL byte" in result.output
     assert "the answer has a NUL byte" in result.output
     assert "it was not read as UTF-8" in result.output
-    assert "took Marlo Finch's job" in result.output
+    assert "took on Marlo Finch's job" in result.output
     assert "Until next time" in run("play", "--file", file, typed="/quit\n")
 
 
@@ -93,7 +93,7 @@ def test_a_story_that_is_played_at_two_terminals_goes_on_at_both(file: str, monk
     assert "Until next time" in begun[0]
     assert "The story has moved on since this round began" in out
     assert "Not told, so say it again if you still want to: I look at the harbour." in out
-    assert "took Marlo Finch's job" in out
+    assert "took on Marlo Finch's job" in out
     told = run("log", "--file", file)
     assert "I wait." in told
     assert "I look at the harbour." not in told
@@ -182,7 +182,7 @@ def test_whoever_comes_back_is_told_where_they_are(file: str) -> None:
     run("play", "--file", file, "--seed", "5", typed="I ask Marlo about the job.\n/quit\n")
     out = run("play", "--file", file, typed="/quit\n")
     assert "Round 2" in out
-    assert "took Marlo Finch's job" in out
+    assert "took on Marlo Finch's job" in out
     assert "“The Tidelamp,” says Marlo Finch" in out
     assert "Nell Tarn > /quit" in out
     assert "You are Nell Tarn" not in out
@@ -358,3 +358,20 @@ def test_why_says_that_no_model_was_asked(file: str) -> None:
     out = run("play", "--file", file, "--seed", "5", typed="I wait.\n/why\n")
     assert "No model was asked" in out
     assert "tokens" in out
+
+
+CONFESSION = ("I go to the square.", "I go to the foundry.", "I ask Tilda about her hands.", "I ask Tilda what happened in the tower.")
+
+
+def test_what_is_told_in_confidence_is_read_by_the_one_who_is_told_and_by_nobody_else(file: str) -> None:
+    args = ("play", "--file", file, "--scenario", "quiet_snow", "--party", "maren,quillon", "--seed", "5")
+    before, _, told = run(*args, typed="\n".join(CONFESSION) + "\n/quit\n").partition(f"> {CONFESSION[-1]}")
+    assert "So I took its tongue" in told
+    log = json.loads(run("log", "--file", file, "--json"))
+    assert [set(turn["audience"]) & {"maren", "quillon"} for turn in log if "So I took its tongue" in turn["text"]] == [
+        {"quillon"},
+        {"maren"},
+    ]
+    hidden = [turn["text"] for turn in log if turn["kind"] == "whisper" and "maren" not in turn["audience"]]
+    assert any("I ask Tilda what happened in the tower" in text for text in hidden), "the doctor has asked for himself"
+    assert not any(text in before for text in hidden), "and nobody saw it"

@@ -19,6 +19,7 @@ from talekeeper.model import Context
 from talekeeper.table.events import Event
 from talekeeper.table.game import GameState
 
+_SECRET = ("whispered", "revealed", "secret_learned")
 Part = Literal["dm", "pc", "keeper", "narrator", "epilogue"]
 
 
@@ -109,6 +110,11 @@ class Ruling:
     resolution: str
     events: tuple[Event, ...] = ()
     refused: tuple[str, ...] = ()
+
+    @property
+    def is_secret(self) -> bool:
+        """Whether there is something in it that not everyone may hear of."""
+        return any(event.type in _SECRET or getattr(event, "secretly", False) for event in self.events)
 
 
 @dataclass(frozen=True, slots=True)

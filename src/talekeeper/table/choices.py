@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from talekeeper.table.brain import Choice
 from talekeeper.table.game import BADLY_HURT, DOWN, GameState
 from talekeeper.table.language import Clause
+from talekeeper.table.ledger import contradictions
 from talekeeper.table.plan import Action, open_objectives, outlook, worked_out_once
-from talekeeper.table.prose import definite, short
+from talekeeper.table.prose import definite, proper_name_in, short
 from talekeeper.table.rules import holds, ways_out
 from talekeeper.table.scenario import Deed, Encounter, Npc, Scenario, Topic
 
@@ -72,7 +73,15 @@ def deeds_here(state: GameState, scenario: Scenario, actor: str) -> list[Deed]:
         and (deed.repeat or not state.flags.get(f"did.{deed.id}"))
         and not (state.ending and _decides(scenario, deed))
         and holds(deed.when, state, scenario, actor)
+        and not (state.dead and _needs_the_dead(state, scenario, deed))
     ]
+
+
+def _needs_the_dead(state: GameState, scenario: Scenario, deed: Deed) -> bool:
+    """Whether a deed is offered or told with somebody who is dead by now."""
+    people = (scenario.person(one) for one in state.dead)
+    named = any(proper_name_in(deed.offer, one) for one in people if one is not None)
+    return named or bool(contradictions(" ".join(deed.success.say), [state], scenario))
 
 
 def _decides(scenario: Scenario, deed: Deed) -> bool:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from talekeeper.table import callbacks
 from talekeeper.table.brain import Ask, Choice
 from talekeeper.table.choices import asked
+from talekeeper.table.dealings import LETHAL
 from talekeeper.table.prose import Prose, joined, person_slots, short
 from talekeeper.table.scenario import ANSWER, Hero, Scenario
 from talekeeper.table.spelling import content, mention, words_of
@@ -45,6 +46,9 @@ class _Companion:
     def turn(self) -> str:
         if self.scene.condition == "down":
             return self.prose.in_turn(self._own("pc.down", "down"), "down")
+        shock = self._killing()
+        if shock:
+            return shock
         answer = self._answer()
         secret = "" if answer else self._confession()
         if secret:
@@ -164,6 +168,19 @@ class _Companion:
         standing = [one.id for one in (*self.others, *self.strangers) if one.condition != "down" and self.hero.says.get(f"to_{one.id}")]
         pools = ([line.partition(ANSWER)[0] for line in self.hero.says[f"to_{id}"]] for id in self.prose.order(standing, "whom"))
         return next((line for pool in pools if (line := self.prose.in_turn(pool, "to"))), "")
+
+    def _killing(self) -> str:
+        """What one says when somebody of the party has just killed one of those who live here."""
+        for killer, text in self.ask.said:
+            tokens = words_of(text)
+            near = {one.id for one in self.strangers}
+            gone = [npc for npc in self.scenario.npcs.values() if npc.place == self.scene.place and npc.id not in near]
+            known = self.ask.context.text
+            dead = next((npc for npc in gone if mention(tokens, npc.names) and f"killed {npc.name}" not in known), None)
+            if dead is not None and killer in self.scenario.heroes and LETHAL & set(tokens):
+                killers = {"killer": short(self.scenario.heroes[killer])}
+                return self.prose.must(self._own("pc.killing", "killing"), "killing", **killers, **person_slots("npc", dead))
+        return ""
 
     def _answer(self) -> str:
         """What one says to something that was said to one, in this round or since one last spoke."""

@@ -12,7 +12,7 @@ from talekeeper.table.scenario import Mark, Npc, Topic
 from talekeeper.table.spelling import mention, words_of
 from talekeeper.table.understand import Intent, is_served
 
-_LETHAL = frozenset({"kill", "murder", "slay", "execute", "assassinate"})
+LETHAL = frozenset({"kill", "murder", "slay", "execute", "assassinate"})
 
 
 def say(case: Case, intent: Intent) -> Ruled:
@@ -166,7 +166,7 @@ def attack(case: Case, intent: Intent) -> Ruled:
     if npc is None:
         return case.missing(intent) if intent.npc else Ruled("No roll. Nobody to fight.", [case.beat("no_foe")])
     seen = case.check("might", npc.difficulty, f"attack/{npc.id}")
-    lethal = npc.mortal and bool(_LETHAL & set(words_of(intent.words))) and seen.succeeded
+    lethal = npc.mortal and bool(LETHAL & set(words_of(intent.words))) and seen.succeeded
     found = [case.beat("attack", npc.id, degree="kill" if lethal else seen.degree)]
     found += [cm.ChangeRelationship(one.id, -3, who) for one in case.people for who in company(case.state, case.actor)]
     if not seen.succeeded or seen.degree == "cost":

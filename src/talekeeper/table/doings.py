@@ -68,6 +68,8 @@ def rest(case: Case, intent: Intent) -> Ruled:
 
 
 def follow(case: Case, intent: Intent) -> Ruled:
+    if case.leads and (npc := case.npc(intent.npc)) is not None:
+        return Ruled("No roll.", [case.beat("shadow", npc.id), case.met(npc)])
     if case.leads and not intent.hero:
         return search(case, intent)  # a trail, a sign, a sound: one sees where it leads
     return Ruled("No roll.", [case.beat("follow")])

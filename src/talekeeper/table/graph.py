@@ -100,7 +100,7 @@ class _Steps:
         if seat in table.setup.humans:
             text = str(interrupt({"seat": seat, "round": flight["round"], "scene": to_json(ask.scene)})).strip()
         else:
-            text = await self._speak("pc", ask, hearing(state, seat))
+            text = "".join([piece async for piece in table.vetting.speech(table.brain("pc"), ask, (), lambda found: None)]).strip()
         said = Words(speaker=seat, text=text, place=state.where.get(seat), hearers=hearing(state, seat), private=False)
         return {"todo": rest, "said": [*flight["said"], said] if text else flight["said"]}
 
@@ -117,6 +117,9 @@ class _Steps:
         refusals = list(flight.get("refusals", ()))
         response = await table.vetting.ruling(table.brain("keeper"), ask, state, _notice("keeper", hearing(state, seat), refusals))
         decision = decide(state, seat, action, response, settle(state, table.scenario, response.commands, seat))
+        if seat not in table.setup.humans:  # only now is it known whether it was meant for everyone
+            _tell("speech", seat, action, decision["hearers"], "pc")
+            _tell("end", seat, "", decision["hearers"], "pc")
         _tell("ruling", seat, decision["resolution"], decision["hearers"])
         heard = Words(**{**words, "hearers": decision["hearers"], "private": decision["private"]})
         return {"said": [*others, heard], "decisions": [*flight["decisions"], decision], "refusals": refusals}
@@ -196,5 +199,5 @@ def _notice(role: Part, hearers: list[str], refusals: list[str]) -> Callable[[Co
     return notice
 
 
-def _tell(kind: str, seat: str, text: str, hearers: list[str]) -> None:
-    _writer()({"kind": kind, "role": "keeper", "seat": seat, "text": text, "hearers": hearers})
+def _tell(kind: str, seat: str, text: str, hearers: list[str], role: str = "keeper") -> None:
+    _writer()({"kind": kind, "role": role, "seat": seat, "text": text, "hearers": hearers})

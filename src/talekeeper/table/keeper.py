@@ -127,7 +127,9 @@ def _weightiest(scenario: Scenario, marks: list[Mark], events: Iterable[ev.Event
         elif isinstance(event, ev.EncounterEnded):
             marks += _encounter_mark(scenario, event)
         elif isinstance(event, ev.Died):
-            marks.append(Mark(type="turning_point", summary=f"lost {scenario.name(event.who)}", weight=0.95))
+            how = "lost {}" if event.who in scenario.heroes else "saw {} die"
+            own = [mark for mark in marks if mark.summary == f"killed {scenario.name(event.who)}"]
+            marks += [] if own else [Mark(type="turning_point", summary=how.format(scenario.name(event.who)), weight=0.95)]
     return max(marks, key=lambda mark: mark.weight, default=None)
 
 

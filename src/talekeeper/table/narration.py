@@ -171,7 +171,7 @@ class Narrator:
         due = [one for name, one in mine if not is_lasting(self.scenario, name)]
         found = [self.prose.pick(f"talk.{one.state}_promise", promise=one.text, **slots) for one in due]
         found += [self.prose.pick("talk.remember_words", quote=quote, **slots) for quote in callbacks.said_to(known.said, npc.names)[:1]]
-        if self.state.wounds.get(self.actor, 0) >= HURT:
+        if self.state.wounds.get(self.actor, 0) >= HURT and self.state.feels(npc.id, self.actor) >= 0:
             found.append(self.prose.pick("talk.wounded", **slots))
         dead = [self._call(one) for one in self.state.party if one in self.state.dead]
         found += [self.prose.pick("talk.grief", dead=listed(dead), **slots)] if dead else []
@@ -278,7 +278,10 @@ class Narrator:
     def _who_is_here(self, place: str) -> str:
         """Those one has not met are seen, the others are at what they do."""
         people = people_here(self.state, self.scenario, place)
-        strangers = [npc for npc in people if not self.state.flags.get(f"met.{npc.id}")]
+        events = (event for ruling in self.ask.rulings for event in ruling.events)
+        new = {event.flag for event in events if isinstance(event, ev.Flagged)}  # met in this very round, and so not seen before
+        first = self.state.visits.get(place, 0) <= 1
+        strangers = [npc for npc in people if not self.state.flags.get(f"met.{npc.id}") or (first and f"met.{npc.id}" in new)]
         lines = [introduced(npc) for npc in strangers[:3] if not self.prose.said(introduced(npc))]
         known = [npc for npc in people if npc not in strangers]
         lines += [self._pick(npc.idle, f"idle/{npc.id}") for npc in known[:1]]
@@ -416,6 +419,10 @@ class Narrator:
         """A secret is told to those who hear this tale, and to nobody else."""
         return event.text
 
+    def _whispered(self, event: ev.Whispered) -> str:
+        """What somebody else confides is told where nobody else hears this tale; one's own words need no teller."""
+        return event.text if all(ruling.is_secret for ruling in self.ask.rulings) and event.by not in self.state.party else ""
+
     def _started(self, event: ev.EncounterStarted) -> str:
         return self.prose.must(self.scenario.encounters[event.encounter].intro, "intro")
 
@@ -471,7 +478,7 @@ def _of_npc(pool: str) -> Callable[[Narrator, ev.Beat], str]:
 _BEATS: Mapping[str, Callable[[Narrator, ev.Beat], str]] = {
     "unclear": Narrator._unclear, "rules": Narrator._rules, "wonder": Narrator._wonder, "where": Narrator._where, "who": Narrator._who,
     "foreign": Narrator._foreign, "served": _of_npc("talk.served"), "unsold": _of_npc("talk.unsold"), "nowhere": Narrator._nowhere,
-    "about": Narrator._about, "no_foe": Narrator._no_foe,
+    "about": Narrator._about, "no_foe": Narrator._no_foe, "shadow": _of_npc("act.shadow"),
     "play": Narrator._perform, "pray": Narrator._perform, "dance": Narrator._perform,
     "insult": _of_npc("talk.insulted"), "empty": _of_npc("act.empty_pocket"),
     "self": Narrator._self, "carried": Narrator._carried, "here": Narrator._here, "sky": Narrator._sky, "present": Narrator._present,
@@ -487,7 +494,7 @@ _BEATS: Mapping[str, Callable[[Narrator, ev.Beat], str]] = {
     "refused": Narrator._silent,
 }  # fmt: skip
 _EVENTS: Mapping[type[ev.Event], Callable[[Narrator, Any], str]] = {
-    ev.Revealed: Narrator._revealed,
+    ev.Revealed: Narrator._revealed, ev.Whispered: Narrator._whispered,
     ev.Moved: Narrator._arrived, ev.EncounterStarted: Narrator._started, ev.EncounterEnded: Narrator._ended, ev.Wounded: Narrator._wounded,
     ev.Died: Narrator._died, ev.ObjectiveCompleted: Narrator._objective, ev.ActProgressed: Narrator._act,
 }  # fmt: skip

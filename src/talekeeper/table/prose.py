@@ -86,6 +86,11 @@ def introduced(npc: Npc) -> str:
     return f"{bare}: {npc.name}." if _DESCRIBED.match(npc.look) and not re.search(r"[.!?:]", bare) else npc.look
 
 
+def proper_name_in(text: str, one: Npc | Hero) -> bool:
+    """Whether someone is named, and not only spoken of as `the landlady`."""
+    return any(re.search(rf"\b{re.escape(name)}\b", text) for name in one.names if name[:1].isupper())
+
+
 class Prose:
     """One speaker's words in one turn."""
 
@@ -154,7 +159,7 @@ class Prose:
         name = f"{pool}/{what}" if isinstance(pool, str) else what
         lines = phrases()[pool] if isinstance(pool, str) else pool
         if not isinstance(pool, str):
-            lines = self._sayable(lines)
+            lines = [line for line in self._sayable(lines) if not (fresh and self._names_the_dead(line))]
         for template in self.order(lines, name):
             for attempt in range(_TRIES if "|" in template else 1):
                 text = self.render(template, f"{name}/{attempt}", **slots)
@@ -168,6 +173,11 @@ class Prose:
         if self.state is None:
             return [line for line in lines if not read_line(line)[0]]
         return sayable(lines, self.state, self.scenario)
+
+    def _names_the_dead(self, line: str) -> bool:
+        """Whether a line of the pack is about somebody who is dead by now: it was written for the living."""
+        dead = self.state.dead if self.state is not None else ()
+        return any(proper_name_in(line, person) for one in dead if (person := self.scenario.person(one)) is not None)
 
     def render(self, template: str, what: str = "", **slots: str) -> str:
         """The template as a text. A slot that nobody filled leaves the whole line unsaid."""

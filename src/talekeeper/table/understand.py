@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from talekeeper.summarize.words import language
+from talekeeper.table import oddities
 from talekeeper.table.brain import Choice
-from talekeeper.table.choices import deeds_here, offers, people_here, topic_name, ways_here
+from talekeeper.table.choices import deeds_here, offers, people_here, told, topic_name, ways_here
 from talekeeper.table.game import GameState
 from talekeeper.table.prose import phrases
 from talekeeper.table.rules import holds
@@ -63,25 +64,14 @@ _ONESELF: Mapping[str, re.Pattern[str]] = {
         r"\bwhere (?:am i|are we)\b|\bwhat(?:'s| is) (?:this place|here)\b|\bwhat place is this\b|\bwhat do (?:i|we) see\b", re.I
     ),
 }  # fmt: skip
-_OF_PLAY: Mapping[str, re.Pattern[str]] = {
-    "teller": re.compile(
-        r"\bare you (?:an? )?(?:ai|bot|robot|computer|machine|program|language model|human|real)\b|\bwho (?:tells|writes|made) this\b", re.I
-    ),
-    "dice": re.compile(
-        r"\bhow (?:do|does)\b.{0,20}\b(?:fight\w*|combat|dice|magic|rolls?|skills?|wounds?|heal\w*|chance)\b.{0,12}\bworks?\b", re.I
-    ),
-    "goal": re.compile(
-        r"\bhow (?:do|can|could) (?:i|we) win\b|\bwhat (?:am i|are we) supposed to do\b"
-        r"|\bwhat(?:'s| is| are) (?:the|my|our) (?:goals?|point|aim|objectives?|quests?|mission)\b", re.I,
-    ),
-    "play": re.compile(
-        r"\b(?:the|any|what) rules\b|\bhow (?:do|can) (?:i|we|you|one) play\b|\bhow does (?:this|it|the game|this game) work\b", re.I
-    ),
-}  # fmt: skip
-"""Questions of the one who plays to the one who tells, and not of one hero to another."""
-_INSULTS = frozenset(VERBS["insults"]["words"])
-_AT_A_LOSS = frozenset({"what", "why", "how", "huh", "where", "who", "when", "and", "so", "now", "then", "hm", "hmm", "um"})
-_CURSES = re.compile(r"\b(?:fuck (?:you|off|all of you)|screw you|damn you|shut up|go to hell|piss off|get lost|you suck)\b", re.I)
+_TRYING = re.compile(
+    r"\b(i|we) (?:(?:will|shall|would|am|are|['’]ll|['’]d|['’]m) )?"
+    r"(?:try|attempt|want|wish|decide|intend|plan|begin|start|like|need|going) to (?!know\b)(?=\w)", re.I,
+)  # fmt: skip
+_OPENING = re.compile(
+    r"\bwhat (?:do you|does (?:he|she)|he|she|they|you) wants?\b|\bwhat(?:'s| is) (?:(?:it|this|all this) about|new)\b|\bany news\b", re.I
+)
+"""A question that leaves it to the other one what to speak of."""
 _TOLD_OF = re.compile(
     r"\b(?:know (?:about|of)|heard (?:about|of)|tell me (?:about|of)|what about|(?:ask|talk|speak)\w*\b.* (?:about|of))\b", re.I
 )
@@ -178,7 +168,7 @@ class Listener:
         chosen = self._chosen(spoken)
         if chosen is not None:
             return [chosen]
-        text = self._in_first_person(spoken)
+        text = _TRYING.sub(r"\1 ", self._in_first_person(spoken))
         text = f"I {text[found.end() :].rstrip('? ')}" if (found := _MAY_I.match(text)) else text
         quotes = [found[1] or found[2] or "" for found in _QUOTE.finditer(text)]
         speech, rest = " ".join(quotes).strip(), _QUOTE.sub(" ", text)
@@ -201,12 +191,12 @@ class Listener:
     def _odd(self, rest: str, speech: str) -> Intent | None:
         """What no character would say or do: a question about the game, an insult to anyone near, a noise."""
         said, tokens = speech or rest, self._words(rest)
-        of_play = next((about for about, words in _OF_PLAY.items() if words.search(rest)), "") if not speech else ""
-        if of_play and _QUESTION.search(rest):
-            return Intent("rules", topic=of_play, words=rest)
-        if find_verb(tokens) in ("", "talk") and _is_insult(said, is_of_someone=bool(self._npc(tokens))):
+        about = oddities.about_play(rest) if not speech and _QUESTION.search(rest) else ""
+        if about:
+            return Intent("rules", topic=about, words=rest)
+        if find_verb(tokens) in ("", "talk") and oddities.is_insult(said, of_someone=bool(self._npc(tokens))):
             return Intent("insult", npc=self._npc(self._words(f"{rest} {speech}")), hero=self._hero(tokens), words=said)
-        if tokens and set(tokens) <= _AT_A_LOSS:
+        if oddities.is_at_a_loss(tokens):
             return Intent("hint")
         return None if speech or self._means_something(tokens) else Intent("unclear", words=rest)
 
@@ -247,6 +237,8 @@ class Listener:
         oneself = next((about for about, words in _ONESELF.items() if words.search(text)), "")
         if oneself:
             return Intent(oneself, words=text)
+        if _OPENING.search(text) and self._topic(tokens, "ask") is None and (first := self._first_topic(tokens)):
+            return first
         if _WANTED.search(text) and "?" in text and is_served(tokens):
             return Intent("trade", npc=self._npc(tokens), words=text)
         if _TOLD_OF.search(text) and (whom := self._spoken_of(tokens)) and self._topic(tokens, "ask") is None:
@@ -410,6 +402,17 @@ class Listener:
         best = min(found, key=lambda one: one[:2], default=None)
         return (best[2], best[3]) if best is not None else None
 
+    def _first_topic(self, tokens: list[str]) -> Intent | None:
+        """What is on the mind of the one who is asked, and has not been said yet."""
+        near = [npc for npc in self.people if npc.id == self._npc(tokens)] or self.people[:1]
+        fresh = (
+            Intent("ask", npc=npc.id, topic=topic.id)
+            for npc in near
+            for topic in npc.topics
+            if holds(topic.when, self.state, self.scenario, self.actor) and not told(self.state, npc.id, topic, self.actor)
+        )
+        return next(fresh, None)
+
     def _is_addressed(self, tokens: list[str], npc: str) -> bool:
         """Whether someone's name follows upon the asking itself."""
         behind = (tokens[at + 1 : at + 5] for at, token in enumerate(tokens) if token in ("ask", "question", "tell", "to", "with"))
@@ -438,18 +441,11 @@ class Listener:
         return 0.3 + 0.3 * named + share if kin and named else share
 
 
-def _is_insult(said: str, *, is_of_someone: bool) -> bool:
-    """Whether it is meant to hurt: a curse, or a bad name for those who are spoken to or of."""
-    tokens = set(words_of(said))
-    aimed = {"you", "u", "your", "you're", "youre"} & tokens or (is_of_someone and {"is", "are"} & tokens) or tokens <= _INSULTS | SMALL
-    return bool(_CURSES.search(said) or (_INSULTS & tokens and aimed and not {"no", "not", "never", "am"} & tokens))
-
-
 @lru_cache(maxsize=64)
 def _asides(scenario: Scenario, hero: str) -> re.Pattern[str]:
     """What a hero of the pack says and does for its own sake, as companions say it: words of theirs, and no deed, whatever they name."""
     own = [spoken for lines in scenario.heroes[hero].says.values() for line in lines for spoken in line.split(ANSWER)]
-    shared = [line for kind in ("mind", "hurt", "down", "quote", "moment", "promise") for line in phrases()[f"pc.{kind}"]]
+    shared = [line for kind in ("mind", "hurt", "down", "quote", "moment", "promise", "killing") for line in phrases()[f"pc.{kind}"]]
     told = (".{1,240}?".join(map(re.escape, re.split(r"\{\w+\}", line))) for line in sorted((*own, *shared), key=len, reverse=True))
     return re.compile("|".join(told))
 

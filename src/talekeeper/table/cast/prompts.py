@@ -26,7 +26,6 @@ from talekeeper.table.events import Event, event_to_json
 
 _LONGEST_ACTION, _LONGEST_WISH = 4000, 600
 _WORDS_PER_TOKEN = 0.6
-_SECRET = ("whispered", "revealed", "secret_learned")
 _OPEN = ("present", "party")
 _PLACE = re.compile(r"\((\w+)\) ")
 """Where something was, as the story's folds tell it."""
@@ -123,19 +122,15 @@ def _self(scene: Scene) -> Iterator[str]:
 def _rulings(rulings: Sequence[Ruling], names: Mapping[str, str]) -> Iterator[str]:
     """Rulings for a narrator whom all who stand by can hear: of what is secret, nothing. Where everything is, it is told to those who
     know of it alone."""
-    private = all(_is_secret(ruling) for ruling in rulings)
+    private = all(ruling.is_secret for ruling in rulings)
     for ruling in rulings:
-        if private or not _is_secret(ruling):
+        if private or not ruling.is_secret:
             refused = f" Refused: {'; '.join(map(_line, ruling.refused))}." if ruling.refused else ""
             tried = f"{label(names.get(ruling.actor, ruling.actor))} tried: {_line(ruling.action, _LONGEST_WISH)}"
             outcome = f" Outcome: {_line(ruling.resolution)}" if ruling.resolution.strip() else ""
             yield f"{tried}{outcome}{refused}"
         open_or_all = (event for event in ruling.events if private or (event.known_to in _OPEN and not getattr(event, "secretly", False)))
         yield from (_happened(event, names) for event in open_or_all)
-
-
-def _is_secret(ruling: Ruling) -> bool:
-    return any(event.type in _SECRET or getattr(event, "secretly", False) for event in ruling.events)
 
 
 def _happened(event: Event, names: Mapping[str, str]) -> str:
