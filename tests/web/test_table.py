@@ -445,24 +445,14 @@ async def test_no_branch_is_drawn_backwards(new_page: NewPage, new_story: NewSto
         await page.wait_for_timeout(100)
 
 
-# -- small screens -----------------------------------------------------------------------------------------------------
-
-
-async def test_long_names_and_what_is_said_are_in_nobodys_way_on_a_phone(new_page: NewPage, api: Api) -> None:
-    story = (await api("POST", "/games", {"name": "A" * 80, "scenario": "tidelamp", "party": ["nell"], "humans": ["nell"]}))["id"]
-    phone = await new_page(width=390, height=844, touch=True, refused=("404",))
-    row = phone.locator(".row", has_text="A" * 80)
-    await expect(row.locator(".faces .dot")).to_be_in_viewport(ratio=1)
-    assert await phone.locator(".home-scroll").evaluate("one => one.scrollWidth <= one.clientWidth")
-    await row.tap()
-    await phone.locator("#step").tap()
-    await expect(phone.locator("#answer")).to_be_visible()
-    await phone.evaluate("story => { location.hash = `story=${story}&branch=nowhere`; }", story)
-    await expect(phone.locator(".toast")).to_be_visible()
-    await expect(phone.locator("#answer")).to_be_visible()
-    said, composer, top = [await phone.locator(one).bounding_box() for one in (".toast", "#composer", "#top")]
-    assert said is not None
-    assert composer is not None
-    assert top is not None
-    assert top["y"] + top["height"] <= said["y"]
-    assert said["y"] + said["height"] <= composer["y"]
+async def test_the_branch_that_one_goes_to_is_in_sight(new_page: NewPage, new_story: NewStory, api: Api) -> None:
+    story = await new_story()
+    for name in "abcdefgh":
+        await api("POST", f"/stories/{story}/fork", {"at": "40", "name": name})
+    page = await sit(new_page, story)
+    await page.locator(".branch[data-branch=h]").click()
+    await expect(page.locator(".branch[data-branch=h][aria-pressed=true]")).to_be_in_viewport()
+    await rounds(page, 1)  # and stays there while the story goes on
+    await expect(page.locator(".branch[data-branch=h]")).to_be_in_viewport()
+    await page.locator(".branch[data-branch=main]").click()
+    await expect(page.locator(".branch[data-branch=main][aria-pressed=true]")).to_be_in_viewport()

@@ -64,7 +64,7 @@ const app = {
   step: (nudge) => app.do(() => once(`${app.path}/step`, nudge ? { nudge } : {}, app.where), "play"),
   auto: (on) => app.do(() => post(`${app.path}/auto`, { on }, app.where), "play"),
   act: (seat, text) => app.do(() => once(`${app.path}/act`, { text }, { ...app.where, seat }), "play"),
-  finish: () => app.do(() => once(`${app.path}/finish`, {}, app.where), "play"),
+  finish: () => app.do(async () => { await once(`${app.path}/finish`, {}, app.where); toast("The end is being told. You can play on after it, or undo it."); }, "play"),
   // What is taken back is what was seen: where someone else was faster, nothing is.
   async undo() {
     if (app.undoing) return;

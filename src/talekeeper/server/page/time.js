@@ -14,9 +14,20 @@ export function drawTime(app, place) {
   if (dragging) { place.dataset.state = ""; return; } // the hand is on it: drawn when it lets go
   const now = index(app);
   const where = h("div", { class: "where" }, step(app, now - 1, "prev", "Previous turn"), h("output", { class: "now", for: "scrub" }, words(app, now)), step(app, now + 1, "next", "Next turn"));
+  const scrolled = place.querySelector(".lanes")?.scrollTop ?? 0;
   redraw(place, where, h("div", { class: "strip" }, lanes(app), h("div", { class: "track" }, ticks(app, now), slider(app, now))),
     h("div", { class: "back" }, app.at && app.dm ? h("button", { class: "button", id: "fork", "data-key": "fork", onclick: () => app.fork() }, "Continue from here") : null, app.at ? h("button", { class: "button quiet", id: "now", "data-key": "now", onclick: () => app.travel(null) }, "Now") : null), chapters(app, now));
+  showLane(app, place, scrolled);
   document.body.style.setProperty("--time", `${place.offsetHeight}px`); // what is told stands above it
+}
+
+// Of many branches not all are in sight; the one that one goes to is.
+function showLane(app, place, scrolled) {
+  const lane = place.querySelector(".lanes");
+  if (!lane) return;
+  lane.scrollTop = scrolled;
+  if (place.dataset.branch !== app.branch) lane.querySelector("[aria-pressed=true]")?.scrollIntoView({ block: "nearest" });
+  place.dataset.branch = app.branch;
 }
 
 function index(app) {
