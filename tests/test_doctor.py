@@ -68,6 +68,13 @@ async def findings(path: Path) -> list[Finding]:
         return await examine(keeper, KEY)
 
 
+async def test_turns_that_read_the_same_are_sound(tmp_path: Path) -> None:
+    async with open_keeper(tmp_path / "same.db") as keeper:
+        story = await keeper.story(KEY, seats=SEATS)
+        await story.append_many([tk.Draft("dm", f"The bell tolls {n % 4} times.") for n in range(60)])
+        assert await examine(keeper, KEY) == []
+
+
 async def test_a_sound_story_has_no_findings(file: Path) -> None:
     assert examine_file(file) == []
     assert await findings(file) == []

@@ -340,10 +340,12 @@ class _Examination:
         return sources
 
     async def _can_be_recalled(self, story: Story, branch: Branch, seat: str, turn: Turn) -> bool:
-        """Whether the turn is found by its words; where very many have the same words, whether the index at least knows it by them."""
+        """Whether the turn, or one that reads the same, is found by its words; where very many have the same words, whether the index at
+        least knows it by them."""
         phrase = " ".join(turn.text.split()[:10])
         wanted = ranking.terms(phrase)
-        if not wanted or any(hit.turn.id == turn.id for hit in await story.recall(seat, phrase, limit=SAMPLES)):
+        hits = [hit.turn for hit in await story.recall(seat, phrase, limit=SAMPLES)]
+        if not wanted or any((hit.voice, hit.text, hit.when) == (turn.voice, turn.text, turn.when) for hit in hits):
             return True
         at = path_to(self._record.branches, branch.id, self._heads[branch.id]).position(turn.seq)
         found = await self._store.search(self._record.id, wanted)
