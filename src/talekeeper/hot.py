@@ -38,6 +38,8 @@ from talekeeper.recent import LEAST, Recent
 from talekeeper.shared import Shared, path_to, seats_of
 from talekeeper.state import SCENE_KINDS, Shelf, State
 
+AT_ONCE = 128
+"""So many entries are looked at in one go where there may be very many: then others get their turn."""
 CHECKPOINT_EVERY = 256
 """Entries after which what was derived from them is stored; sooner where many stories share the memory that it takes until then."""
 
@@ -80,7 +82,7 @@ class Hot:
         self._texts_version = -1
         self._generation = -1
         self._numbers: dict[tuple[str, ...], int] = {}
-        self.head = 0
+        self.head = self._extracted_at = 0
         self.watchers: list[Callable[[Health, Health], None]] = []
         self.manners: dict[tuple[Any, ...], Manner] = {}  # by speaker, kind, location and heard_by, until someone moves
 
@@ -96,6 +98,16 @@ class Hot:
             for entry, turn in backlog:
                 self._take(entry, turn)
             self._trim()
+
+    async def take_in(self) -> None:
+        """Takes in turns of our own, a few at a time, so that others get their turn."""
+        while self._backlog:
+            backlog, self._backlog = self._backlog, []
+            for entry, turn in backlog[:AT_ONCE]:
+                self._take(entry, turn)
+            self._backlog = backlog[AT_ONCE:]
+            await asyncio.sleep(0)
+        self._trim()
 
     async def once(self, what: Hashable, make: Callable[[], Awaitable[T]]) -> T:
         """What `make` reads off the story as it stands, read once until that changes."""
@@ -138,6 +150,11 @@ class Hot:
                 return
         async with self.saving:
             await self._catch_up()
+
+    async def unfurl(self) -> None:
+        """Makes what contexts stand on, where very much came at once; else whoever looks would make all of it in one go."""
+        if self.head - max(self.saved_at, self._extracted_at) > 2 * CHECKPOINT_EVERY:
+            await self._extract_unsaved()
 
     async def _catch_up(self) -> None:
         shared = self.shared
@@ -224,7 +241,7 @@ class Hot:
             self.state.revisions = State.edits_named(data)
             await self._fetch_folds(State.folds_named(data))
             await self.supply(lambda: self.state.load_json(data, self.turns_of))
-        self.saved_at = self.head = self.state.seq
+        self.saved_at = self.head = self._extracted_at = self.state.seq
         self._texts_version = self.shared.texts_version
         self._generation = self.shared.generation
         self.ready = True
@@ -432,10 +449,14 @@ class Hot:
     def tail_terms(self) -> list[tuple[Entry, dict[str, None]]]:
         """The entries that are not indexed yet, in order, each with the terms under which it will be found."""
         self._take_in()
-        for entry, turn in self.tail[len(self._tail_terms) :]:
+        self._find_terms(len(self.tail))
+        return [(entry, terms) for (entry, _), terms in zip(self.tail, self._tail_terms, strict=True)]
+
+    def _find_terms(self, most: int) -> None:
+        start = len(self._tail_terms)
+        for entry, turn in self.tail[start : start + most]:
             findable = turn.text and entry.kind != "mark"
             self._tail_terms.append(dict.fromkeys(recall.index_terms(turn.text, turn.voice, turn.kind)) if findable else {})
-        return [(entry, terms) for (entry, _), terms in zip(self.tail, self._tail_terms, strict=True)]
 
     # -- checkpoints -----------------------------------------------------------------------------------------------------
 
@@ -446,6 +467,10 @@ class Hot:
     async def checkpoint(self) -> None:
         """Stores the folds, index rows and the snapshot that are due. Losing a race changes nothing."""
         async with self.saving:
+            await self._extract_unsaved()
+            while len(self.tail) - len(self._tail_terms) > AT_ONCE:
+                self._find_terms(AT_ONCE)
+                await asyncio.sleep(0)
             await self._extract_unsaved()
             state, shared = self._state, self.shared
             position = self.path.position(state.seq)
@@ -473,6 +498,7 @@ class Hot:
             shelf = self.state.shelf
             todo = [node for node in shelf.unsaved.values() if node.sentences is None]
             if not todo:
+                self._extracted_at = self._state.seq
                 return
             for count, node in enumerate(todo):
                 await self.supply(lambda node=node, shelf=shelf: extract(node, shelf.children, self.turns_of))  # type: ignore[misc]

@@ -78,6 +78,7 @@ class Remembering:
         hot = self._hot
         rim.known_seat(seat, hot.state.seats)
         await hot.refresh()
+        await hot.unfurl()
         budget = hot.state.seats[seat].token_limit if budget is None else rim.whole(budget, "budget")
         if not isinstance(recipe, Recipe):
             raise WrongType(f"recipe must be a Recipe, not {type(recipe).__name__}")
@@ -246,6 +247,7 @@ class Remembering:
         rim.known_seat(seat, hot.state.seats)
         rim.whole(budget, "budget")
         await hot.refresh()
+        await hot.unfurl()
         who = hot.state.seats[seat]
         count = who.keep if keep is None else rim.whole(keep, "keep")
         since = await self._first_waiting() if pending else None

@@ -9,12 +9,12 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import random
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from talekeeper import rim
 from talekeeper.errors import Conflict, DuplicateId, InvalidInput, WrongType
-from talekeeper.hot import Hot, Manner
+from talekeeper.hot import AT_ONCE, Hot, Manner
 from talekeeper.model import AUTHOR_KINDS, Mark, Turn
 from talekeeper.names import looks_generated
 from talekeeper.ports import Commit, Entry, Position
@@ -33,6 +33,12 @@ SPOKEN = frozenset({"said", "whisper", "thought", "event", "note"})
 async def step_aside(attempt: int) -> None:
     """Lets whoever was first get on, a little longer each time, and not all in step."""
     await asyncio.sleep(random.random() * min(0.05, 0.001 * 2**attempt))
+
+
+async def _breathe(at: int) -> None:
+    """Lets others have their turn now and then, where there is very much to do."""
+    if at % AT_ONCE == AT_ONCE - 1:
+        await asyncio.sleep(0)
 
 
 class Draft(NamedTuple):
@@ -110,10 +116,11 @@ class Telling:
         if isinstance(given, str | Draft) or not isinstance(given, Iterable):
             raise WrongType(f"drafts must be a list of Draft, not {type(given).__name__}")
         drafts = list(drafts)
-        for draft in drafts:
+        for at, draft in enumerate(drafts):
             if not isinstance(draft, Draft):
                 raise WrongType(f"each draft must be a Draft, not {type(draft).__name__}")
             self._check(draft)
+            await _breathe(at)
         dropped = [name for draft in drafts for mark in draft.marks for name in mark.drops]
         if all(draft.id is None for draft in drafts):
             async with hot.lock:
@@ -207,7 +214,9 @@ class Telling:
         found = (await self._hot.read(ids=list(ids))).entries
         return {entry.id: bool(entry.text) for entry in found if entry.id is not None}
 
-    async def _write(self, make: Callable[[], Made], expected_version: str | None = None, *, tries: int = TRIES) -> list[Turn]:
+    async def _write(
+        self, make: Callable[[], Made | Awaitable[Made]], expected_version: str | None = None, *, tries: int = TRIES
+    ) -> list[Turn]:
         """Writes what `make` says, again after someone else was first; returns the turns. The lock is held."""
         hot = self._hot
         shared = hot.shared
@@ -215,9 +224,10 @@ class Telling:
             await hot.refresh()
         for attempt in range(tries):
             self._expect(expected_version)
-            entries, channels = make()
-            commit = Commit(story=shared.record.id, rev=shared.record.rev, entries=entries, channels=channels, touch=bool(channels))
             try:
+                made = make()
+                entries, channels = made if isinstance(made, tuple) else await made
+                commit = Commit(story=shared.record.id, rev=shared.record.rev, entries=entries, channels=channels, touch=bool(channels))
                 rev = await shared.store.write(commit)
             except Conflict:
                 if expected_version is not None or attempt == tries - 1:
@@ -228,15 +238,18 @@ class Telling:
             if channels:
                 shared.record = dataclasses.replace(shared.record, rev=rev, channels={**shared.record.channels, **channels})
             turns = [hot.told(entry) if entry.kind in SPOKEN else await hot.take(entry) for entry in entries]
+            if len(entries) > AT_ONCE:
+                await hot.take_in()
             self._keeper._appended(hot)
             return turns
         raise AssertionError("unreachable")
 
-    def _entries(self, drafts: Sequence[Draft], drops: Mapping[str, Entry] | None = None) -> Made:
-        hot = self._hot
+    async def _entries(self, drafts: Sequence[Draft], drops: Mapping[str, Entry] | None = None) -> Made:
+        hot, version = self._hot, self.version
         channels: dict[int, tuple[str, ...]] = {}
         entries: list[Entry] = []
-        for draft in drafts:
+        for at, draft in enumerate(drafts):
+            await _breathe(at)
             entry = self._entry(draft, hot.head + len(entries) + 1, channels)
             entries.append(entry)
             if draft.marks:
@@ -245,6 +258,7 @@ class Telling:
                 for mark in draft.marks:
                     sources = [*self._sources_of(mark), told]
                     entries.append(self._mark_entry(mark, sources, drops or {}, channels, len(entries) + 1))
+        self._expect(version)  # something may have been taken in meanwhile
         return entries, channels
 
     # -- marks -----------------------------------------------------------------------------------------------------------

@@ -927,6 +927,32 @@ class RacyStore(StateStore):
         await super().save_memory_state(key, state)
 
 
+async def test_a_long_conversation_is_taken_in_and_shown_while_others_get_their_turn(open_keeper: OpenKeeper) -> None:
+    store, waits = StateStore(), list[float]()
+    turns = [{"user_message": question(n), "assistant_response": answer(n), "id": f"t{n}"} for n in range(2500)]
+    async with tk.open(":memory:") as elsewhere:
+        first = memory_on(elsewhere)
+        await first.restore({"version": 1, "turns": turns})
+        await first.persist(store)
+        recent = (await shown(first))["recent_turns"]
+    memory = memory_on(await open_keeper())
+    await memory.story()
+
+    async def someone_else() -> None:
+        while True:
+            before = time.thread_time()
+            await asyncio.sleep(0)
+            waits.append(time.thread_time() - before)
+
+    task = asyncio.create_task(someone_else())
+    begun = time.thread_time()
+    await memory.hydrate(store)
+    await memory.system_message()
+    task.cancel()
+    assert max(waits) < (time.thread_time() - begun) / 4
+    assert (await shown(memory))["recent_turns"] == recent
+
+
 def stored_in(store: StateStore) -> list[str]:
     """What users said, as the store has it, oldest first."""
     state = json.loads(store.states[KEY.composite()])

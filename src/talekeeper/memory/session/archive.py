@@ -9,6 +9,7 @@ only once it is in the log. Of what was forgotten it keeps the ids, so that no o
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import inspect
 import json
@@ -77,6 +78,7 @@ class Archive:
 
     async def _page(self, number: int) -> list[Pair]:
         page = await result(self.store.load_memory_state(self._page_name(number)))
+        await asyncio.sleep(0)  # a store in memory gives nobody else a turn
         return list(parse_state(page).pairs) if page is not None else []
 
     def _page_name(self, number: int) -> str:
