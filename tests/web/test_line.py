@@ -133,6 +133,22 @@ async def test_a_round_that_someone_else_took_back_is_not_followed_by_another(ne
     await expect(one.locator(".toast.bad")).to_have_count(0)
 
 
+async def test_an_undo_in_someones_view_is_bound_to_the_whole_story(new_page: NewPage, new_story: NewStory, api: Api) -> None:
+    """Much of a round is not heard by everyone; whoever looks through their eyes takes it back all the same."""
+    story = await new_story()
+    page = await new_page(f"#story={story}&seat=osric")
+    await expect(page.locator("#step")).to_be_visible()
+    before = (await api("GET", f"/stories/{story}/play"))["round"]
+    await api.rounds(story, 2)
+    await expect(page.locator("#step")).to_be_visible()
+    await page.wait_for_timeout(300)
+    for _ in range(3):
+        await page.locator("#undo").click()
+        await expect(page.locator(".toast")).to_contain_text("The last round is taken back.")
+        await page.locator(".toast").get_by_role("button", name="Dismiss").click()
+    assert (await api("GET", f"/stories/{story}/play"))["round"] == before - 1
+
+
 async def test_a_turn_that_someone_else_took_back_is_not_followed_by_another(new_page: NewPage, api: Api) -> None:
     story = (await api("POST", "/stories", {"name": "undone-twice", "seats": [{"id": "dm", "role": "dm"}, {"id": "ann"}]}))["id"]
     for number in range(4):

@@ -255,7 +255,7 @@ const EVENTS = {
   line: spoken,
   round: () => { if (app.play && !app.at) { app.play = { ...app.play, running: true, lines: [] }; draw(); } },
   auto: ({ on }) => { if (app.play && !app.at) { app.play = { ...app.play, auto: on }; draw(); } },
-  rested: () => load("play"),
+  rested: () => { moved(); load("play"); },
   rewound: () => load("turns", "line", "play", "branches"),
   hello: () => load(...Object.keys(PARTS)), reset: () => load(...Object.keys(PARTS)),
   branches: () => load("branches"),
