@@ -26,13 +26,14 @@ if TYPE_CHECKING:
 Made: TypeAlias = "tuple[list[Entry], dict[int, tuple[str, ...]]]"
 """Entries to write, and the channels that are new with them."""
 
-TRIES = 32
+TRIES = 256
+"""So often a writer tries whom others were faster than: long enough to get through beside a few who write as fast as they can."""
 SPOKEN = frozenset({"said", "whisper", "thought", "event", "note"})
 
 
 async def step_aside(attempt: int) -> None:
-    """Lets whoever was first get on, a little longer each time, and not all in step."""
-    await asyncio.sleep(random.random() * min(0.05, 0.001 * 2**attempt))
+    """Lets others get on, and not all in step: the shorter the more often one has lost, so that the one who waited longest is next."""
+    await asyncio.sleep(random.random() * 0.004 / (1 + attempt / 4))
 
 
 async def _breathe(at: int) -> None:

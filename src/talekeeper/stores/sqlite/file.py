@@ -6,6 +6,7 @@ The file is never opened by other means than SQLite: closing any descriptor of i
 from __future__ import annotations
 
 import os
+import random
 import re
 import sqlite3
 import time
@@ -168,7 +169,9 @@ def _use_log(db: sqlite3.Connection, file: StoreFile) -> None:
 
 
 def patiently(seconds: float, work: Callable[[], T]) -> T:
-    """What `work` returns, tried again while the file is locked. For where SQLite itself does not wait, or must not."""
+    """What `work` returns, tried again while the file is locked. For where SQLite itself does not wait, or must not.
+
+    Pauses stay short, however long it takes: who waited longest would else be the last to notice that the file is free."""
     deadline = time.monotonic() + seconds
     pause = 0.001
     while True:
@@ -178,7 +181,7 @@ def patiently(seconds: float, work: Callable[[], T]) -> T:
             if not is_busy(exc) or time.monotonic() + pause > deadline:
                 raise
         time.sleep(pause)
-        pause = min(2 * pause, 0.05)
+        pause = random.uniform(0.001, 0.004)
 
 
 @contextmanager
