@@ -213,9 +213,27 @@ def test_a_seat_that_tells_of_itself_by_name_is_not_attributed_twice() -> None:
         ('"You killed my brother. Now you will die," Voss says.', 'Voss: "You killed my brother."'),
         ('"I know who killed the king!" Voss shouts.', '"I know who killed the king!" Voss shouts.'),
         ('"Bring me the crown or the boy dies."', 'DM: "Bring me the crown or the boy dies."'),
+        ("The innkeeper leans in. “I will pay you 40 gold.”", "The innkeeper: “I will pay you 40 gold.”"),
+        ('An old ferryman looks at Mira. "The toll is 12 silver."', 'An old ferryman: "The toll is 12 silver."'),
+        ('"I will pay you 40 gold," the smith tells Mira. "Bring 3 swords."', 'The smith: "Bring 3 swords."'),
+        ("The captain's dog barks at Mira. “I will pay you 40 gold.”", "DM: “I will pay you 40 gold.”"),
+        ("Der Wirt beugt sich vor. „Ich zahle dir 40 Gold.“", "Der Wirt: „Ich zahle dir 40 Gold.“"),
     ],
 )
 def test_a_quotation_gets_its_speaker(text: str, expected: str) -> None:
+    assert expected in told(condense(turns(("DM", text)), limit=90))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("'I promise you forty marks,' Maud says. 'Bring 3 swords.'", "“I promise you forty marks,” Maud says. Maud: “Bring 3 swords.”"),
+        ("Maud leans in. ‘Don't tell Voss. I promise you forty marks.’", "Maud: “Don't tell Voss. I promise you forty marks.”"),
+        ("The dogs' master gives Voss the knights' silver key.", "The dogs' master gives Voss the knights' silver key."),
+        ("'Tis the thieves' own silver key, and Voss has it.", "'Tis the thieves' own silver key, and Voss has it."),
+    ],
+)
+def test_a_quotation_between_single_marks_is_one_too(text: str, expected: str) -> None:
     assert expected in told(condense(turns(("DM", text)), limit=90))
 
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from talekeeper.kept import kept
 from talekeeper.model import Sentence, Turn
 from talekeeper.summarize.names import Reading, study
-from talekeeper.summarize.words import CJK, MARK, PERSON, SAY, STOP, Pattern, Phrases, has_phrase, is_cjk, listed, normalise, read
+from talekeeper.summarize.words import CJK, MARK, OWNS, PERSON, SAY, STOP, Pattern, Phrases, has_phrase, is_cjk, listed, normalise, read
 from talekeeper.tokens import estimate_tokens
 
 # --- sentences -------------------------------------------------------------------------------------------------------
@@ -137,6 +137,7 @@ _TOGETHER, _SHORT = 240, 110
 _TOLD_BARE = frozenset({"event", "note", "session", "enter", "leave"})
 _QUOTES = {"de": ("„", "“"), "fr": ("« ", " »"), "ru": ("«", "»"), "es": ("«", "»"), "zh": ("“", "”"), "ja": ("「", "」")}
 _MARKS = Pattern(r"[\"“”„«»「」『』]")
+_SINGLE = Pattern(r"(?<!\w)['‘](?=\w)((?:[^'‘’]|(?<=\w)['’](?=\w)|(?<=s)['’](?= [a-z]))*?[.,!?…—-])['’](?=\s|$|[—)])")
 _PARTNER = {"“": "”", "„": "“", "«": "»", "「": "」", "『": "』", '"': '"'}
 _PLAIN_WHO = 1.0
 """What it is worth that a sentence's "He" could be given a name, and what it costs if it could not."""
@@ -169,10 +170,16 @@ def _outside(text: str, inside: bool) -> str:
     return " ".join(parts).strip(" ,.;:!?…—–-，。、：")
 
 
+def _double_quoted(text: str) -> str:
+    """What is told, with quotations between single marks between double ones: an apostrophe is no mark, and no quotation is cut open."""
+    return _SINGLE.sub(r"“\1”", text) if ("'" in text or "‘" in text) and not _MARKS.search(text) else text
+
+
 def drafts_of(text: str, lang: str, spoken: bool, phrases: Phrases) -> list[Draft]:
     """The sentences of a turn's text, read; quotations over several sentences get their marks back, and their speaker.
 
     `spoken`: it is said, not told. `phrases`: those that may be in it."""
+    text = text if spoken else _double_quoted(text)
     sentences = split_sentences(text)
     drafts: list[Draft] = []
     if not _MARKS.search(text):
@@ -263,10 +270,25 @@ def _find_tellers(drafts: list[Draft]) -> None:
 
 
 def _doer(draft: Draft) -> str:
-    """The name with which a sentence begins, quotes apart; where it has quotes, the only name beside them."""
+    """Who a sentence begins with, quotes apart: someone by name, or "the innkeeper"; where it has quotes, the only name beside them."""
     text = draft.body if draft.outside is None else draft.outside
     reading = draft.reading if draft.outside is None else study(text, draft.lang)
-    return _subject(text, reading) or (reading.names[0].text if draft.outside is not None and len(reading.names) == 1 else "")
+    named = _subject(text, reading) or _somebody(reading)
+    return named or (reading.names[0].text if draft.outside is not None and len(reading.names) == 1 else "")
+
+
+def _somebody(reading: Reading) -> str:
+    """The nameless one with whom a sentence begins: "The innkeeper", "An old ferryman"."""
+    words = reading.words
+    if not words or words[0].norm not in listed("article"):
+        return ""
+    for at, word in enumerate(words[1:4], 1):
+        if word.marks & PERSON or word.norm in listed("somebody"):
+            who = " ".join([each.plain for each in words[: at + 1]])
+            return "" if word.marks & OWNS else who[0].upper() + who[1:]
+        if word.marks & (STOP | SAY | OWNS):
+            return ""
+    return ""
 
 
 def _subject(text: str, reading: Reading) -> str:
