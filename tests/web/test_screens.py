@@ -47,3 +47,18 @@ async def test_without_scripts_the_page_says_what_it_needs(browser: Browser, ser
     assert await page.locator("noscript").is_visible()
     assert not await page.get_by_text("Opening the book").is_visible()
     await context.close()
+
+
+async def test_a_tap_shows_who_heard_a_turn_and_covers_nothing(new_page: NewPage, new_story: NewStory) -> None:
+    phone = await sit(new_page, await new_story(), width=390, height=844, touch=True)
+    turn = phone.locator("article.said[data-id]").last
+    await turn.locator(".words").tap()
+    await expect(turn.locator(".foot")).to_contain_text("heard by Nell Tarn")
+    words, foot, then = [await turn.locator(one).bounding_box() for one in (".words", ".foot", ".hearers")]
+    assert words is not None
+    assert foot is not None
+    assert then is not None
+    assert words["y"] + words["height"] <= foot["y"]
+    assert then["y"] < words["y"]
+    await turn.locator(".words").tap()
+    await expect(turn.locator(".foot")).to_be_hidden()

@@ -98,7 +98,7 @@ function article(app, turn) {
 function open(event) {
   if (event.target.closest("button")) return;
   for (const one of document.querySelectorAll(".turn.open")) if (one !== event.currentTarget) one.classList.remove("open");
-  if (matchMedia("(hover: none)").matches) event.currentTarget.classList.toggle("open");
+  if (matchMedia("(hover: none)").matches && !event.currentTarget.classList.toggle("open")) event.currentTarget.blur(); // what has the focus shows it, too
 }
 
 function hearers(app, audience) {
