@@ -11,11 +11,12 @@ from tests.table.driver import Game, auto
 
 import talekeeper as tk
 from talekeeper.table import events as ev
-from talekeeper.table.choices import asked, offers
+from talekeeper.table.choices import asked, decides, offers
+from talekeeper.table.language import read_line
 from talekeeper.table.packs import load, shipped
 from talekeeper.table.playing import Game as Table
 from talekeeper.table.prose import Prose, person_slots, phrases, short
-from talekeeper.table.scenario import ANSWER, Hero, Scenario
+from talekeeper.table.scenario import ANSWER, WATCHES, Hero, Scenario
 from talekeeper.table.storyteller import Storyteller
 from talekeeper.table.table import Setup, begin
 
@@ -132,3 +133,31 @@ def test_what_came_of_ones_own_try_is_remarked_on() -> None:
         for hero in pack.heroes.values():
             found += sum(line in turn.text for turn in log for line in (*hero.says["wins"], *hero.says["fails"]))
     assert found >= 4
+
+
+def test_an_encounter_is_seen_by_the_one_who_leads_before_it_is_over() -> None:
+    """A companion does nothing about what has only just begun, and never decides how the story ends."""
+    pack = load("quiet_snow")
+    ends = {deed.id for deed in pack.deeds if decides(pack, deed)}
+    assert ends
+    for seed in range(1, 9):
+        game = Game(pack, ("maren", "quillon", "sparrow"), seed, "maren")
+        for _ in range(45):
+            before, told = game.state.encounter, len(game.rulings)
+            game.play()
+            round = game.rulings[told:]
+            beats = [(one.actor, event) for one in round for event in one.events if isinstance(event, ev.Beat)]
+            if not before:
+                assert [actor for actor, event in beats if event.what == "way" and actor != "maren"] == []
+            assert [actor for actor, event in beats if event.what == "deed" and event.about[0] in ends and actor != "maren"] == []
+
+
+def test_under_the_mountain_there_is_no_sky() -> None:
+    pack = load("quiet_snow")
+    game = Game(pack, ("maren",), 3, "maren")
+    game.state = replace(game.state, where={**game.state.where, "maren": "deep_shaft"})
+    for _ in range(12):
+        game.play({"maren": "I wait."})
+    told = " ".join(turn.text for turn in game.log if turn.speaker == "DM")
+    above = [read_line(line)[1] for name, lines in pack.lines.items() if name.startswith("weather_") or name in WATCHES for line in lines]
+    assert [line for line in above if line in told] == []

@@ -63,6 +63,9 @@ def test_a_line_is_taken_for_what_it_is(typed: str, what: str, about: str) -> No
         ("fish_market", "I buy oysters", "take", "oysters"), ("fish_market", "how is your wife?", "topic", "wife"),
         ("anchor", "steal the key from Quill", "caught", "quill"), ("anchor", "I try to steal the key from Quill", "caught", "quill"),
         ("crooked_eel", "I ask Marlo what he wants", "topic", "job"), ("crooked_eel", "What is this about?", "topic", "job"),
+        ("crooked_eel", "I ask Marlo what happened here", "topic", "job"), ("crooked_eel", "I persuade her", "persuade", "brine"),
+        ("crooked_eel", "I persuade him", "persuade", "marlo"), ("fish_market", "I ask Wick about his wife", "topic", "wife"),
+        ("chandlery", "I persuade her", "nothing", ""), ("crooked_eel", "I tell Osric what Quill told me", "reveal", "osric"),
         ("crooked_eel", "I follow Marlo", "shadow", "marlo"), ("crooked_eel", "I would like to talk to Brine", "talk", "brine"), ("anchor", "spy on Quill", "deed", "follow_quill"),
         ("anchor", "I flirt with Hale", "persuade", "hale"), ("lighthouse", "climb the tower", "look", "place"),
     ],
@@ -123,6 +126,23 @@ def test_short_lines_are_not_told_again_soon() -> None:
     told = [turn.text for turn in one.log if turn.speaker == "DM"]
     for line in ("The gulls begin.", "Hats go by."):
         assert sum(line in text for text in told) <= 1, line
+
+
+def test_a_key_is_used_by_going_where_it_leads() -> None:
+    one = game()
+    where = {**one.state.where, **dict.fromkeys(one.state.party, "customs_front")}
+    one.state = replace(one.state, where=where, items={**one.state.items, "customs_seal": "nell"})
+    assert beats("I show the seal.", one)[0][0] == "go"
+    assert one.state.where["nell"] == "long_hall"
+
+
+def test_the_chase_over_the_roofs_is_on_the_roofs() -> None:
+    one = game()
+    one.state = replace(one.state, where={**one.state.where, **dict.fromkeys(one.state.party, "strongroom")})
+    one.state = replace(one.state, knows={**one.state.knows, "lamp_asks": ("nell",)})
+    one.rule("nell", "I ask the lamp to come.")
+    assert (one.state.items["tidelamp"], one.state.encounter) == ("nell", "chase")
+    assert {one.state.where[hero] for hero in one.state.party} == {"roofs"}
 
 
 def killed(*people: str) -> Game:

@@ -375,3 +375,9 @@ def test_what_is_told_in_confidence_is_read_by_the_one_who_is_told_and_by_nobody
     hidden = [turn["text"] for turn in log if turn["kind"] == "whisper" and "maren" not in turn["audience"]]
     assert any("I ask Tilda what happened in the tower" in text for text in hidden), "the doctor has asked for himself"
     assert not any(text in before for text in hidden), "and nobody saw it"
+
+
+def test_people_are_seen_before_they_do_anything(file: str) -> None:
+    out = run("play", "--file", file, "--scenario", "quiet_snow", "--seed", "21", typed="I go to the square.\nI go to the chapel.\n/quit\n")
+    arrived = out.partition("> I go to the chapel.")[2].partition("The pews have been pushed together")[2]
+    assert arrived.index("A small upright nun") < arrived.index("Sister Agnes")

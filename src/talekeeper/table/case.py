@@ -14,6 +14,7 @@ from talekeeper.table.game import GameState
 from talekeeper.table.prose import Prose
 from talekeeper.table.rules import ways_out
 from talekeeper.table.scenario import Deed, Mark, Npc, Scenario
+from talekeeper.table.spelling import words_of
 from talekeeper.table.understand import Intent
 
 
@@ -50,9 +51,13 @@ class Case:
         return next((npc for npc in self.people if npc.id == id), None)
 
     def meant(self, intent: Intent) -> Npc | None:
-        """Whoever is meant; where only one is there, that one."""
-        here = self.people
-        return self.npc(intent.npc) or (here[0] if not intent.npc and len(here) == 1 else None)
+        """Whoever is meant; where only one is there who can be, that one: no “him” is a woman."""
+        words = set(words_of(intent.words))
+        he, she = bool({"he", "him", "his"} & words), bool({"she", "her", "hers"} & words)
+        wrong = {"she": he and not she, "he": she and not he}
+        fits = [one for one in self.people if not wrong.get(one.pronouns)]
+        is_clear = len(fits) == 1 and (len(self.people) == 1 or he or she)
+        return self.npc(intent.npc) or (fits[0] if not intent.npc and is_clear else None)
 
     def name(self, id: str) -> str:
         return self.scenario.name(id)

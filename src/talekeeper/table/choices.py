@@ -71,7 +71,7 @@ def deeds_here(state: GameState, scenario: Scenario, actor: str) -> list[Deed]:
         for deed in scenario.deeds
         if (place in deed.at if not deed.npc else deed.npc in here)
         and (deed.repeat or not state.flags.get(f"did.{deed.id}"))
-        and not (state.ending and _decides(scenario, deed))
+        and not (state.ending and decides(scenario, deed))
         and holds(deed.when, state, scenario, actor)
         and not (state.dead and _needs_the_dead(state, scenario, deed))
     ]
@@ -84,7 +84,7 @@ def _needs_the_dead(state: GameState, scenario: Scenario, deed: Deed) -> bool:
     return named or bool(contradictions(" ".join(deed.success.say), [state], scenario))
 
 
-def _decides(scenario: Scenario, deed: Deed) -> bool:
+def decides(scenario: Scenario, deed: Deed) -> bool:
     """Whether a deed brings about an ending: that can be done once, and not again afterwards."""
     ends = {clause for ending in scenario.endings for condition in ending.when for clause in condition if clause.verb == "flag"}
     return any(Clause("flag", effect.args) in ends for effect in deed.success.do if effect.verb == "flag")

@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterator, Sequence
 
 from talekeeper.table import callbacks
 from talekeeper.table.brain import Ask, Choice
-from talekeeper.table.choices import asked
+from talekeeper.table.choices import asked, decides
 from talekeeper.table.dealings import LETHAL
-from talekeeper.table.prose import Prose, joined, person_slots, short
+from talekeeper.table.prose import Prose, joined, person_slots, sentences, short
 from talekeeper.table.scenario import ANSWER, Hero, Scenario
 from talekeeper.table.spelling import content, mention, words_of
 
@@ -69,12 +69,25 @@ class _Companion:
         free = [choice for choice in self.scene.choices if not any(_plain(choice.text) in text for text in taken)]
         if self._leads():
             return self._lead(free)
+        if self.scene.encounter and not self._is_told_of():
+            return None  # whoever leads has not seen it yet
         mine = [choice for choice in free if choice.verb not in ("go", "flee", "rest", "work") and self._is_mine(choice)]
         mine = [choice for choice in mine if not any(_same_matter(choice, text) for _, text in self.ask.said)]
         return self._weighed(mine) if mine and (self.scene.encounter or not self.prose.once_in(3, "idle")) else None
 
+    def _is_told_of(self) -> bool:
+        """Whether the encounter that is going on was told before, and did not begin in this very round."""
+        met = (one for one in self.scenario.encounters.values() if one.name == self.scene.encounter)
+        return all(any(sentences(line)[0] in self.prose.recent for line in one.intro) for one in met)
+
+    def _ends_it(self, choice: Choice) -> bool:
+        """Whether the story would end with it: that is not for a companion to decide."""
+        return choice.verb == "deed" and any(deed.id == choice.about[0] and decides(self.scenario, deed) for deed in self.scenario.deeds)
+
     def _is_mine(self, choice: Choice) -> bool:
         """Whether one would do it unasked: not nothing, and now and then only what is for the one who leads."""
+        if self._ends_it(choice):
+            return False
         if self.scene.encounter or choice.verb == "tend":
             return True
         return choice.pull >= _WORTH_DOING and (choice.pull < _PRESSING or self.prose.once_in(4, f"takes up/{choice.text}"))

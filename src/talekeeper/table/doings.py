@@ -13,7 +13,7 @@ from talekeeper.table.commands import Command
 from talekeeper.table.handlers import STORYTELLER
 from talekeeper.table.prose import capital, definite, phrases
 from talekeeper.table.rules import commands_for, ways_out
-from talekeeper.table.scenario import Mark, Npc
+from talekeeper.table.scenario import Exit, Mark, Npc
 from talekeeper.table.settling import settle
 from talekeeper.table.spelling import words_of
 from talekeeper.table.understand import Intent, goal_of
@@ -205,7 +205,15 @@ def use(case: Case, intent: Intent) -> Ruled:
     near = (*company(case.state, case.actor), f"@{case.place}")
     if case.state.items.get(intent.item) not in near:
         return case.nothing()
+    opened = [exit for exit, is_open in ways_out(case.state, case.scenario, case.place) if is_open and _is_key(intent.item, exit)]
+    if opened:
+        return go(case, replace(intent, verb="go", place=opened[0].to))
     return Ruled("No roll. Nothing comes of it.", [case.beat("use", intent.item)])
+
+
+def _is_key(item: str, exit: Exit) -> bool:
+    """Whether a way is open to those who have the thing."""
+    return any(clause.verb == "has" and clause.args == (item,) for condition in exit.when for clause in condition)
 
 
 def drop(case: Case, intent: Intent) -> Ruled:

@@ -163,7 +163,7 @@ def _happening(case: Case, state: GameState) -> list[Command]:
         return state.flags.get(f"happened.{one.id}", 0)
 
     def fits(one: Happening) -> bool:
-        local = (not one.at and not one.regions) or place.id in one.at or place.region in one.regions
+        local = (not one.at and not one.regions and place.sky) or place.id in one.at or place.region in one.regions
         return local and (one.repeat or not times(one)) and holds(one.when, state, case.scenario)
 
     fitting = [one for one in case.scenario.happenings if fits(one)]

@@ -278,10 +278,8 @@ class Narrator:
     def _who_is_here(self, place: str) -> str:
         """Those one has not met are seen, the others are at what they do."""
         people = people_here(self.state, self.scenario, place)
-        events = (event for ruling in self.ask.rulings for event in ruling.events)
-        new = {event.flag for event in events if isinstance(event, ev.Flagged)}  # met in this very round, and so not seen before
-        first = self.state.visits.get(place, 0) <= 1
-        strangers = [npc for npc in people if not self.state.flags.get(f"met.{npc.id}") or (first and f"met.{npc.id}" in new)]
+        first = self.state.visits.get(place, 0) <= 1  # whom others have greeted by now is still to be seen
+        strangers = [npc for npc in people if first or not self.state.flags.get(f"met.{npc.id}")]
         lines = [introduced(npc) for npc in strangers[:3] if not self.prose.said(introduced(npc))]
         known = [npc for npc in people if npc not in strangers]
         lines += [self._pick(npc.idle, f"idle/{npc.id}") for npc in known[:1]]

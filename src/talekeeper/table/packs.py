@@ -117,6 +117,7 @@ def _place(t: Table) -> sc.Place:
         region=t.text("region", ""),
         danger=t.one_of("danger", DANGERS, "safe"),
         shelter=t.get("shelter", bool, False),
+        sky=t.get("sky", bool, True),
         exits=tuple(_exit(one) for one in t.tables("exits")),
         details=tuple(
             sc.Detail(name=one.text("name"), words=one.texts("words", 1), say=one.texts("say", 1)) for one in t.tables("details")

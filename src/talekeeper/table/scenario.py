@@ -121,6 +121,8 @@ class Place(Named):
     region: str = ""
     danger: str = "safe"
     shelter: bool = False
+    sky: bool = True
+    """Whether one sees the weather and hears the world from there; not under a mountain."""
     exits: tuple[Exit, ...] = ()
     details: tuple[Detail, ...] = ()
 

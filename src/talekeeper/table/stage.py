@@ -34,6 +34,7 @@ def _fits(line: str, hour: str) -> bool:
 
 
 _DARK = frozenset({"night", "nights", "stars", "moon", "moonlight", "dark"})
+_OUTSIDE = frozenset({"wind", "sky", "sun", "rain", "snow", "street", "streets", "roof", "roofs", "gulls", "hill", "houses", "quay"})
 _BRIGHT = frozenset({"sun", "sunlight", "morning", "noon", "midday", "daylight"})
 
 
@@ -71,12 +72,15 @@ class _Stage:
         return self.prose.must("dm.small", place=self.place.name)
 
     def _pool(self, name: str) -> str:
-        return self.prose.pick(self.scenario.lines.get(name, ()), name)
+        lines = self.scenario.lines.get(name, ())
+        return self.prose.pick([line for line in lines if self.place.sky or not _OUTSIDE & set(words_of(line))], name)
 
     def _air(self) -> str:
         return self.prose.pick(self.place.air, "air")
 
     def _sky(self) -> str:
+        if not self.place.sky:
+            return ""
         hour = watch(self.state)
         pools = [hour, f"weather_{weather(self.scenario, self.state, self.ask.seed)}"]
         lines = ([one for one in self.scenario.lines.get(name, ()) if _fits(one, hour)] for name in self.prose.order(pools, "sky"))
@@ -96,7 +100,7 @@ class _Stage:
 
     def _sign(self) -> str:
         """Something larger stirs, as long as the arc is not over."""
-        if self.state.ending or self.ask.round % _SIGN_EVERY:
+        if self.state.ending or self.ask.round % _SIGN_EVERY or not self.place.sky:
             return ""
         act = next(act for act in self.scenario.acts if act.id == self.state.act)
         return self.prose.pick(act.signs, "sign")

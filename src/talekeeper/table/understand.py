@@ -69,12 +69,14 @@ _TRYING = re.compile(
     r"(?:try|attempt|want|wish|decide|intend|plan|begin|start|like|need|going) to (?!know\b)(?=\w)", re.I,
 )  # fmt: skip
 _OPENING = re.compile(
-    r"\bwhat (?:do you|does (?:he|she)|he|she|they|you) wants?\b|\bwhat(?:'s| is) (?:(?:it|this|all this) about|new)\b|\bany news\b", re.I
-)
+    r"\bwhat (?:do you|does (?:he|she)|he|she|they|you) wants?\b|\bany news\b|\bwhat (?:has )?happened(?: here)?\W*$"
+    r"|\bwhat(?:'s| is) (?:(?:it|this|all this) about|new|going on|wrong|the matter)\b", re.I,
+)  # fmt: skip
 """A question that leaves it to the other one what to speak of."""
 _TOLD_OF = re.compile(
     r"\b(?:know (?:about|of)|heard (?:about|of)|tell me (?:about|of)|what about|(?:ask|talk|speak)\w*\b.* (?:about|of))\b", re.I
 )
+_RETOLD = re.compile(r"\bwhat\b.*\b(?:told|said|confided|confessed|whispered|learned|learnt|heard)\b", re.I)
 _WANTED = re.compile(r"\b(?:got|have|sell|serve|like|want|need|buy|order)\b", re.I)
 _WHO_IS = re.compile(r"\bwho(?:'s| is|s)\b", re.I)
 _MAY_I = re.compile(r"^\s*(?:can|could|may|might|should) (?:i|we) (?=\w)(?!.*\b(?:do|get|have)\b)", re.I)
@@ -185,7 +187,8 @@ class Listener:
         meant = [intent for clause in self._clauses(rest) for intent in self._clause(clause)]
         meant = [replace(intent, words=speech) if speech and intent.verb not in _DOINGS else intent for intent in meant]
         meant = [one for at, one in enumerate(meant) if not one.deed or one.deed not in {before.deed for before in meant[:at]}]
-        strong = [intent for intent in meant if not _is_weak(intent)] or meant
+        away = [intent for intent in meant if intent.verb == "flee"] if self.ways else []
+        strong = away or [intent for intent in meant if not _is_weak(intent)] or meant
         return strong[:_MOST_INTENTS] or [self._speech(text, speech or rest)]
 
     def _odd(self, rest: str, speech: str) -> Intent | None:
@@ -299,8 +302,9 @@ class Listener:
         place, detail = self._place(tokens), self._detail(tokens)
         if verb in ("ask", "talk", "search", "") and topic is not None:
             return Intent("ask", npc=topic[0].id, topic=topic[1].id, words=clause)
-        if verb == "reveal" or (verb in ("talk", "whisper") and {"secret", "truth"} & set(tokens)):
-            return Intent("reveal", npc=npc, hero=hero, secret=self._secret(tokens), words=clause)
+        retold = verb in ("talk", "whisper") and hero and _RETOLD.search(clause)
+        if verb == "reveal" or retold or (verb in ("talk", "whisper") and {"secret", "truth"} & set(tokens)):
+            return Intent("reveal", npc="" if retold else npc, hero=hero, secret=self._secret(tokens), words=clause)
         if verb == "ask" and not npc and hero:
             return Intent("say", hero=hero, words=clause)
         if verb == "go" and npc and not place and npc in {one.id for one in self.people}:
