@@ -205,5 +205,5 @@ async def kept(table: Table, moody: Moody) -> None:
     assert whispered
     for name, hearers in list(whispered.items())[:: max(1, len(whispered) // 20)]:
         for seat in PARTY:
-            found = any(name in hit.turn.text for hit in await table.story.recall(seat, name, limit=3))
+            found = any(re.search(rf"{name}\b", hit.turn.text) for hit in await table.story.recall(seat, name, limit=3))
             assert not found or seat in hearers, (name, seat)

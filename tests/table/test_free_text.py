@@ -66,7 +66,9 @@ def test_a_line_is_taken_for_what_it_is(typed: str, what: str, about: str) -> No
         ("crooked_eel", "I ask Marlo what happened here", "topic", "job"), ("crooked_eel", "I persuade her", "persuade", "brine"),
         ("crooked_eel", "I persuade him", "persuade", "marlo"), ("fish_market", "I ask Wick about his wife", "topic", "wife"),
         ("chandlery", "I persuade her", "nothing", ""), ("crooked_eel", "I tell Osric what Quill told me", "reveal", "osric"),
-        ("crooked_eel", "I follow Marlo", "shadow", "marlo"), ("crooked_eel", "I would like to talk to Brine", "talk", "brine"), ("anchor", "spy on Quill", "deed", "follow_quill"),
+        ("crooked_eel", "I whisper to Marlo that Osric is a spy", "whisper", "marlo"), ("crooked_eel", "I whisper to Osric about Marlo", "whisper", "osric"),
+        ("crooked_eel", "I tell Ibbi that Osric sank the Gannet", "banter", "ibbi"), ("anchor", "I tell Quill about the plan to rob him", "topic", "bargain"),
+        ("crooked_eel", "I take my picks", "held", "nell"), ("crooked_eel", "I follow Marlo", "shadow", "marlo"), ("crooked_eel", "I would like to talk to Brine", "talk", "brine"), ("anchor", "spy on Quill", "deed", "follow_quill"),
         ("anchor", "I flirt with Hale", "persuade", "hale"), ("lighthouse", "climb the tower", "look", "place"),
     ],
 )  # fmt: skip
@@ -126,6 +128,15 @@ def test_short_lines_are_not_told_again_soon() -> None:
     told = [turn.text for turn in one.log if turn.speaker == "DM"]
     for line in ("The gulls begin.", "Hats go by."):
         assert sum(line in text for text in told) <= 1, line
+
+
+def test_a_promise_can_be_broken_to_somebodys_face() -> None:
+    one = game()
+    one.rule("nell", "I promise Marlo that I will pay him.")
+    before = one.state.feels("marlo", "nell")
+    one.play({"nell": "I break my promise to Marlo."})
+    assert [promise.state for promise in one.state.promises.values() if promise.to == "marlo" and promise.by == "nell"] == ["broken"]
+    assert one.state.feels("marlo", "nell") == before - 2
 
 
 def test_a_key_is_used_by_going_where_it_leads() -> None:
@@ -226,7 +237,7 @@ def test_who_picks_something_up_has_given_it_to_nobody() -> None:
     one = game()
     one.play({"nell": "I go to the fish market."})
     for action in ("I pick up the dozen oysters before anyone else does.", "I take the oysters."):
-        assert beats(action, one, "osric")[0][0] in ("take", "nothing")
+        assert beats(action, one, "osric")[0][0] in ("take", "held")
     assert one.state.items["oysters"] == "osric"
     assert beats("I stand Tobias Wick a dozen oysters.", one, "osric")[0] == ("deed", ("oysters_for_wick",))
     assert one.state.items["oysters"] == "wick"

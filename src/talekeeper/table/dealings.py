@@ -210,6 +210,19 @@ def keep(case: Case, intent: Intent) -> Ruled:
     return Ruled("A promise kept.", [case.beat("kept", npc.id, name), *kept])
 
 
+def renounce(case: Case, intent: Intent) -> Ruled:
+    """A promise is broken to the face of the one it was made to."""
+    npc = case.meant(intent)
+    if npc is None:
+        return case.missing(intent)
+    mine = (name for name, one in case.state.promises.items() if (one.to, one.by, one.state) == (npc.id, case.actor, "open"))
+    name = next(mine, "")
+    if not name:
+        return case.nothing()
+    broken = [cm.BreakPromise(name), cm.ChangeRelationship(npc.id, -2, case.actor)]
+    return Ruled("A promise broken.", [case.beat("renounced", npc.id), case.met(npc), *broken])
+
+
 def reveal(case: Case, intent: Intent) -> Ruled:
     everyone = tuple(one for one in company(case.state, case.actor) if one != case.actor)
     targets = tuple(one for one in (intent.hero, intent.npc) if one) or everyone

@@ -161,6 +161,8 @@ def take(case: Case, intent: Intent) -> Ruled:
         return search(case, intent)
     if holder == f"@{case.place}":
         return _pick_up(case, intent.item)
+    if holder in company(case.state, case.actor):
+        return Ruled("No roll.", [case.beat("held", intent.item, holder)])
     npc = case.npc(holder)
     return Ruled(f"{npc.name} keeps it.", [case.beat("refuse", npc.id), case.met(npc)]) if npc is not None else case.nothing()
 
@@ -190,8 +192,10 @@ def give(case: Case, intent: Intent) -> Ruled:
     if not intent.item or not target:
         return case.missing(intent) if intent.npc and npc is None else case.nothing()
     handed = cm.GiveItem(intent.item, target, case.actor)
-    if case.state.items.get(intent.item) != case.actor:
-        return Ruled("Not theirs to give.", [case.beat("refused"), handed])
+    holder = case.state.items.get(intent.item)
+    if holder != case.actor:
+        with_us = holder in company(case.state, case.actor)
+        return Ruled("Not theirs to give.", [case.beat("held", intent.item, str(holder))] if with_us else [case.beat("refused"), handed])
     errand = next((one for one in errands(case.state, case.scenario) if (one.thing, one.target) == (intent.item, target)), None)
     if errand is not None:
         return _deliver(case, errand)

@@ -35,7 +35,7 @@ _RULES: Mapping[str, Rule] = {
     "follow": doings.follow, "wait": doings.wait, "listen": doings.wait, "hide": doings.wait,
     "talk": dealings.talk, "ask": dealings.ask, "say": dealings.say, "persuade": dealings.persuade, "calm": dealings.persuade,
     "deceive": dealings.persuade, "threaten": dealings.threaten, "attack": dealings.attack, "promise": dealings.promise,
-    "keep": dealings.keep, "reveal": dealings.reveal, "whisper": dealings.whisper,
+    "keep": dealings.keep, "renounce": dealings.renounce, "reveal": dealings.reveal, "whisper": dealings.whisper,
     "wonder": dealings.wonder, "where": dealings.where, "who": dealings.who, "about": dealings.about, "foreign": dealings.foreign,
     "insult": dealings.insult, "self": dealings.oneself, "carried": dealings.oneself, "here": dealings.oneself, "sky": dealings.oneself,
     "present": dealings.oneself,
@@ -159,11 +159,14 @@ def _happening(case: Case, state: GameState) -> list[Command]:
         return []
     place = case.scenario.places[state.where[case.actor]]
 
+    below = not place.sky and any(other.sky for other in case.scenario.places.values() if other.region == place.region)
+
     def times(one: Happening) -> int:
         return state.flags.get(f"happened.{one.id}", 0)
 
     def fits(one: Happening) -> bool:
-        local = (not one.at and not one.regions and place.sky) or place.id in one.at or place.region in one.regions
+        anywhere = place.sky and not one.at and not one.regions
+        local = anywhere or place.id in one.at or (place.region in one.regions and not below)
         return local and (one.repeat or not times(one)) and holds(one.when, state, case.scenario)
 
     fitting = [one for one in case.scenario.happenings if fits(one)]

@@ -322,18 +322,13 @@ class Narrator:
         unseen = [line for detail in place.details for line in detail.say if not self.prose.said(line)]
         return self.prose.render(unseen[0]) if unseen else self.prose.must("act.search_nothing")
 
-    def _simple(self, pool: str) -> Callable[[ev.Beat], str]:
-        return lambda beat: self.prose.must(pool, **(self._thing(beat.about[0]) if beat.about else {"thing": "it"}))
-
     def _take(self, beat: ev.Beat) -> str:
         item = self.scenario.items.get(beat.about[0])
-        return joined(self._simple("act.take")(beat), item.look if item is not None and not self.prose.said(item.look) else "")
+        return joined(_of_thing("act.take")(self, beat), item.look if item is not None and not self.prose.said(item.look) else "")
 
-    def _drop(self, beat: ev.Beat) -> str:
-        return self._simple("act.drop")(beat)
-
-    def _use(self, beat: ev.Beat) -> str:
-        return self._simple("act.use_nothing")(beat)
+    def _held(self, beat: ev.Beat) -> str:
+        item, holder = beat.about
+        return self.prose.must("act.held_oneself" if holder == self.actor else "act.held", **self._thing(item), target=self._call(holder))
 
     def _give(self, beat: ev.Beat) -> str:
         item, target = beat.about
@@ -468,6 +463,10 @@ _AT_HAND, _NAMED = 6, 3
 """Of so many offers so many are named to somebody who does not know what to do."""
 
 
+def _of_thing(pool: str) -> Callable[[Narrator, ev.Beat], str]:
+    return lambda narrator, beat: narrator.prose.must(pool, **(narrator._thing(beat.about[0]) if beat.about else {"thing": "it"}))
+
+
 def _of_npc(pool: str) -> Callable[[Narrator, ev.Beat], str]:
     """A line about the one whom the beat names."""
     return lambda narrator, beat: narrator.prose.must(pool, **narrator._npc(beat.about[0]))
@@ -484,8 +483,10 @@ _BEATS: Mapping[str, Callable[[Narrator, ev.Beat], str]] = {
     "persuade": Narrator._persuade, "threaten": Narrator._threaten, "attack": Narrator._attack, "absent": Narrator._absent,
     "promise": _of_npc("talk.vow"), "kept": _of_npc("talk.vow_kept"), "reveal": Narrator._reveal,
     "whisper": Narrator._whisper, "go": Narrator._go,
-    "blocked": Narrator._blocked, "look": Narrator._look, "search": Narrator._search, "take": Narrator._take, "drop": Narrator._drop,
-    "use": Narrator._use, "give": Narrator._give, "returned": Narrator._returned, "caught": _of_npc("talk.caught"), "work": Narrator._work,
+    "blocked": Narrator._blocked, "look": Narrator._look, "search": Narrator._search, "take": Narrator._take, "drop": _of_thing("act.drop"),
+    "held": Narrator._held,
+    "use": _of_thing("act.use_nothing"), "renounced": _of_npc("talk.renounced"), "give": Narrator._give, "returned": Narrator._returned,
+    "caught": _of_npc("talk.caught"), "work": Narrator._work,
     "no_work": _of_npc("talk.no_work"), "deliver": Narrator._deliver, "deed": Narrator._deed, "way": Narrator._way, "flee": Narrator._flee,
     "tend": Narrator._tend, "rest": Narrator._rest, "wait": Narrator._wait, "down": Narrator._down, "alone": Narrator._alone,
     "hint": Narrator._hint, "happening": Narrator._happening, "refuse": Narrator._refuses, "follow": Narrator._silent,

@@ -298,7 +298,8 @@ class Listener:
             yield meant
 
     def _meant(self, tokens: list[str], verb: str, clause: str, topic: tuple[Npc, Topic] | None) -> Intent | None:
-        npc, hero, item = self._npc(tokens), self._hero(tokens), self._item(tokens)
+        item, whom = self._item(tokens), self._told_to(tokens) if verb in ("talk", "whisper") else tokens
+        npc, hero = self._npc(whom), self._hero(whom)
         place, detail = self._place(tokens), self._detail(tokens)
         if verb in ("ask", "talk", "search", "") and topic is not None:
             return Intent("ask", npc=topic[0].id, topic=topic[1].id, words=clause)
@@ -326,6 +327,12 @@ class Listener:
         if not verb:
             return self._wordless(clause, npc, place, item)
         return Intent(verb, npc=npc, hero=hero, item=item, place=place, detail=detail, words=clause)
+
+    def _told_to(self, tokens: list[str]) -> list[str]:
+        """The words that say to whom something is said, without those that say what: `whisper to Marlo | that Osric is a spy`."""
+        ends = [at for at, token in enumerate(tokens) if token in ("that", "about", "how", "what", "why", "where", "who")]
+        head = tokens[: ends[0]] if ends else tokens
+        return head if self._npc(head) or self._hero(head) else tokens
 
     def _wordless(self, clause: str, npc: str, place: str, item: str) -> Intent | None:
         """Without a verb a bare name still says something: `the mill`, `Oda`."""
