@@ -381,3 +381,4 @@ def test_people_are_seen_before_they_do_anything(file: str) -> None:
     out = run("play", "--file", file, "--scenario", "quiet_snow", "--seed", "21", typed="I go to the square.\nI go to the chapel.\n/quit\n")
     arrived = out.partition("> I go to the chapel.")[2].partition("The pews have been pushed together")[2]
     assert arrived.index("A small upright nun") < arrived.index("Sister Agnes")
+    assert arrived.count("A small upright nun") == 1, "whoever greets her in the same round sees nothing new"

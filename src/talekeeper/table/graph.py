@@ -135,9 +135,9 @@ class _Steps:
             actor = told[0]["actor"]
             moved = after.where.get(actor) != told[0]["place"]
             hearers = [one for one in told[0]["hearers"] if one in after.party] if moved else told[0]["hearers"]
-            ask = await table.ask(
-                "narrator", DM, after, flight, Told(viewer=actor, rulings=rulings_of(told), said=_heard_before(flight, actor))
-            )
+            open_tales = [tale["text"] for tale in tales if not tale["private"] and actor in tale["hearers"] and tale["text"]]
+            before = (*_heard_before(flight, actor), *((DM, text) for text in open_tales))
+            ask = await table.ask("narrator", DM, after, flight, Told(viewer=actor, rulings=rulings_of(told), said=before))
             text = await self._speak("narrator", ask, hearers, states, refusals)
             tales.append(Words(speaker=DM, text=text, place=after.where.get(actor), hearers=hearers, private=told[0]["private"]))
         return {"tales": [tale for tale in tales if tale["text"]], "refusals": refusals}

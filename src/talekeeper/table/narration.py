@@ -42,7 +42,8 @@ class Narrator:
     def _ruling(self, ruling: Ruling) -> str:
         self.actor = ruling.actor
         self.prose.about(ruling.actor, company(self.state, ruling.actor) if ruling.actor in self.state.where else ())
-        parts = [self._event(event, ruling) for event in ruling.events]
+        last = sorted(ruling.events, key=lambda event: isinstance(event, ev.Beat) and event.what == "happening")
+        parts = [self._event(event, ruling) for event in last]
         parts += [self.prose.pick("act.refused", reason=_lower(reason)) for reason in ruling.refused[:1] if not any(parts)]
         return joined(*parts)
 
@@ -106,9 +107,6 @@ class Narrator:
         people = [person for id in ids if (person := self.scenario.person(id)) is not None]
         known = [f"{one.name}, {one.calling}" if one.calling else one.name for one in people]
         return f"{capital('; '.join(known))}." if known else self.prose.must("act.nobody")
-
-    def _wonder(self, beat: ev.Beat) -> str:
-        return self.prose.must("act.wonder")
 
     def _where(self, beat: ev.Beat) -> str:
         told_of = dict(part.split(" ", 1) for part in beat.about)
@@ -394,9 +392,6 @@ class Narrator:
     def _down(self, beat: ev.Beat) -> str:
         return self.prose.pick("act.down")
 
-    def _alone(self, beat: ev.Beat) -> str:
-        return self.prose.must("act.alone")
-
     def _hint(self, beat: ev.Beat) -> str:
         near = [choice.text for choice in offers(self.scenario, self.state, self.actor)[:_AT_HAND]]
         found = [text[:1].lower() + text[1:] for text in self.prose.order(near, "hint")[:_NAMED]]
@@ -463,6 +458,10 @@ _AT_HAND, _NAMED = 6, 3
 """Of so many offers so many are named to somebody who does not know what to do."""
 
 
+def _of_nobody(pool: str) -> Callable[[Narrator, ev.Beat], str]:
+    return lambda narrator, beat: narrator.prose.must(pool)
+
+
 def _of_thing(pool: str) -> Callable[[Narrator, ev.Beat], str]:
     return lambda narrator, beat: narrator.prose.must(pool, **(narrator._thing(beat.about[0]) if beat.about else {"thing": "it"}))
 
@@ -473,7 +472,7 @@ def _of_npc(pool: str) -> Callable[[Narrator, ev.Beat], str]:
 
 
 _BEATS: Mapping[str, Callable[[Narrator, ev.Beat], str]] = {
-    "unclear": Narrator._unclear, "rules": Narrator._rules, "wonder": Narrator._wonder, "where": Narrator._where, "who": Narrator._who,
+    "unclear": Narrator._unclear, "rules": Narrator._rules, "wonder": _of_nobody("act.wonder"), "where": Narrator._where, "who": Narrator._who,
     "foreign": Narrator._foreign, "served": _of_npc("talk.served"), "unsold": _of_npc("talk.unsold"), "nowhere": Narrator._nowhere,
     "about": Narrator._about, "no_foe": Narrator._no_foe, "shadow": _of_npc("act.shadow"),
     "play": Narrator._perform, "pray": Narrator._perform, "dance": Narrator._perform,
@@ -488,7 +487,7 @@ _BEATS: Mapping[str, Callable[[Narrator, ev.Beat], str]] = {
     "use": _of_thing("act.use_nothing"), "renounced": _of_npc("talk.renounced"), "give": Narrator._give, "returned": Narrator._returned,
     "caught": _of_npc("talk.caught"), "work": Narrator._work,
     "no_work": _of_npc("talk.no_work"), "deliver": Narrator._deliver, "deed": Narrator._deed, "way": Narrator._way, "flee": Narrator._flee,
-    "tend": Narrator._tend, "rest": Narrator._rest, "wait": Narrator._wait, "down": Narrator._down, "alone": Narrator._alone,
+    "tend": Narrator._tend, "rest": Narrator._rest, "wait": Narrator._wait, "down": Narrator._down, "alone": _of_nobody("act.alone"),
     "hint": Narrator._hint, "happening": Narrator._happening, "refuse": Narrator._refuses, "follow": Narrator._silent,
     "refused": Narrator._silent,
 }  # fmt: skip
