@@ -68,6 +68,7 @@ def test_a_line_is_taken_for_what_it_is(typed: str, what: str, about: str) -> No
         ("chandlery", "I persuade her", "nothing", ""), ("crooked_eel", "I tell Osric what Quill told me", "reveal", "osric"),
         ("crooked_eel", "I whisper to Marlo that Osric is a spy", "whisper", "marlo"), ("crooked_eel", "I whisper to Osric about Marlo", "whisper", "osric"),
         ("crooked_eel", "I tell Ibbi that Osric sank the Gannet", "banter", "ibbi"), ("anchor", "I tell Quill about the plan to rob him", "topic", "bargain"),
+        ("crooked_eel", "I hug Ibbi", "banter", "ibbi"), ("crooked_eel", "what is in my bag", "carried", ""), ("crooked_eel", "I ring the bell", "nothing", ""),
         ("crooked_eel", "I take my picks", "held", "nell"), ("crooked_eel", "I follow Marlo", "shadow", "marlo"), ("crooked_eel", "I would like to talk to Brine", "talk", "brine"), ("anchor", "spy on Quill", "deed", "follow_quill"),
         ("anchor", "I flirt with Hale", "persuade", "hale"), ("lighthouse", "climb the tower", "look", "place"),
     ],

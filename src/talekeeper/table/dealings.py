@@ -128,7 +128,9 @@ def tell(case: Case, npc: Npc, topic: Topic) -> Ruled:
 
 
 def persuade(case: Case, intent: Intent) -> Ruled:
-    npc = case.meant(intent)
+    npc = case.meant(intent) if intent.npc or not intent.hero else None
+    if npc is None and intent.hero:
+        return say(case, intent)
     if npc is None:
         return case.missing(intent)
     seen = case.check("heart", max(6, 8 - case.state.feels(npc.id, case.actor)), f"persuade/{npc.id}")

@@ -77,6 +77,8 @@ def follow(case: Case, intent: Intent) -> Ruled:
 
 def perform(case: Case, intent: Intent) -> Ruled:
     """A song or a prayer that the pack makes nothing of is still heard."""
+    if {"ring", "toll", "bell"} & set(words_of(intent.words)):
+        return case.nothing()  # that wants a bell, and the pack says where there is one
     what = "pray" if intent.verb == "pray" else "dance" if "dance" in words_of(intent.words) else "play"
     return Ruled("No roll. It is heard.", [case.beat(what)])
 

@@ -472,9 +472,9 @@ def _of_npc(pool: str) -> Callable[[Narrator, ev.Beat], str]:
 
 
 _BEATS: Mapping[str, Callable[[Narrator, ev.Beat], str]] = {
-    "unclear": Narrator._unclear, "rules": Narrator._rules, "wonder": _of_nobody("act.wonder"), "where": Narrator._where, "who": Narrator._who,
-    "foreign": Narrator._foreign, "served": _of_npc("talk.served"), "unsold": _of_npc("talk.unsold"), "nowhere": Narrator._nowhere,
-    "about": Narrator._about, "no_foe": Narrator._no_foe, "shadow": _of_npc("act.shadow"),
+    "unclear": Narrator._unclear, "rules": Narrator._rules, "wonder": _of_nobody("act.wonder"), "where": Narrator._where,
+    "who": Narrator._who, "foreign": Narrator._foreign, "served": _of_npc("talk.served"), "unsold": _of_npc("talk.unsold"),
+    "nowhere": Narrator._nowhere, "about": Narrator._about, "no_foe": Narrator._no_foe, "shadow": _of_npc("act.shadow"),
     "play": Narrator._perform, "pray": Narrator._perform, "dance": Narrator._perform,
     "insult": _of_npc("talk.insulted"), "empty": _of_npc("act.empty_pocket"),
     "self": Narrator._self, "carried": Narrator._carried, "here": Narrator._here, "sky": Narrator._sky, "present": Narrator._present,
@@ -487,7 +487,8 @@ _BEATS: Mapping[str, Callable[[Narrator, ev.Beat], str]] = {
     "use": _of_thing("act.use_nothing"), "renounced": _of_npc("talk.renounced"), "give": Narrator._give, "returned": Narrator._returned,
     "caught": _of_npc("talk.caught"), "work": Narrator._work,
     "no_work": _of_npc("talk.no_work"), "deliver": Narrator._deliver, "deed": Narrator._deed, "way": Narrator._way, "flee": Narrator._flee,
-    "tend": Narrator._tend, "rest": Narrator._rest, "wait": Narrator._wait, "down": Narrator._down, "alone": _of_nobody("act.alone"),
+    "tend": Narrator._tend, "rest": Narrator._rest, "wait": Narrator._wait, "down": Narrator._down,
+    "alone": _of_nobody("act.alone"),
     "hint": Narrator._hint, "happening": Narrator._happening, "refuse": Narrator._refuses, "follow": Narrator._silent,
     "refused": Narrator._silent,
 }  # fmt: skip

@@ -53,7 +53,7 @@ _WHO = re.compile(r"\bwho (?:are|is|r) (?:you|u|this|that|he|she|they|there)\b|\
 _ONESELF: Mapping[str, re.Pattern[str]] = {
     "carried": re.compile(
         r"\b(?:what (?:am i|are we) (?:carry|hold)ing|what (?:do|have) (?:i|we) (?:have|got|carry)|inventory|how much money"
-        r"|(?:check|look (?:in|into|through)|search|empty) my (?:bag|pockets?|coat|things))\b", re.I,
+        r"|(?:what(?:'s| is) in|check|look (?:in|into|through)|search|empty) my (?:bag|pockets?|coat|things))\b", re.I,
     ),
     "sky": re.compile(
         r"\b(?:what time|how late|what day|what hour)\b|\bis it (?:raining|snowing|day|night|late|cold)\b|\bthe weather\b", re.I
