@@ -204,6 +204,7 @@ def test_folds_are_made_behind_the_portal_too(target: str) -> None:
         story = keeper.story(KEY, seats=SEATS)
         story.append_many([tk.Draft("dm", words(number)) for number in range(60)])
         story.settle()
+        story.append("dm", "The rain stops.")  # models' texts are shown with the next turn that is heard
         assert {fold.made_by for fold in story.folds("rogue")} == {"model"}
         assert story.health().state is tk.HealthState.HEALTHY
 
