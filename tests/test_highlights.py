@@ -8,7 +8,7 @@ import pytest
 from tests.conftest import OpenKeeper
 
 import talekeeper as tk
-from talekeeper.folds import Peak, Ref, best_first
+from talekeeper.folds import Ref, peak_of
 from talekeeper.summarize.salience import tellings, worths
 
 KEY = tk.MemoryKey("acme", "ana", "ash-crown")
@@ -273,7 +273,7 @@ def test_how_telling_is_between_nothing_and_all() -> None:
 
 
 def test_of_turns_worth_the_same_the_shorter_comes_first_and_then_the_newer() -> None:
-    peaks = [Peak(4.0, Ref(1, seq, f"t{seq}", "", tokens)) for seq, tokens in ((1, 200), (2, 20), (3, 20), (4, 5), (5, 8))]
-    assert [peak.ref.seq for peak in sorted(peaks, key=best_first)] == [5, 4, 3, 2, 1]
-    longer = Peak(6.0, Ref(1, 6, "t6", "", 24))
-    assert best_first(longer) < best_first(peaks[1]), "a few words more for much more is worth it"
+    peaks = [peak_of(4.0, Ref(1, seq, f"t{seq}", "", tokens)) for seq, tokens in ((1, 200), (2, 20), (3, 20), (4, 5), (5, 8))]
+    assert [peak.ref.seq for peak in sorted(peaks)] == [5, 4, 3, 2, 1]
+    longer = peak_of(6.0, Ref(1, 6, "t6", "", 24))
+    assert longer < peaks[1], "a few words more for much more is worth it"

@@ -7,8 +7,8 @@
 
 The cut is an entry of the log. Every turn that the seat heard up to it stands under exactly one rendered fold, every turn behind it
 is raw: coverage is a partition by construction (I1). Where the cut falls follows from how many tokens the seat has heard in all,
-in steps of a third of the recent part, so it needs no memory of earlier contexts, stays put while the recent part fills up, and then
-moves by whole chunks. It moves for nothing that the seat did not hear (I3).
+in steps of a third of the recent part (a half, where the budget is large), so it needs no memory of earlier contexts, stays put while
+the recent part fills up, and then moves by whole chunks. It moves for nothing that the seat did not hear (I3).
 
 Folds before the cut become paragraphs that fit their room (see `paragraphs`), so the story fits any budget from `FLOOR` up.
 """
@@ -25,7 +25,7 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from talekeeper.budget import clip_item
-from talekeeper.folds import PEAKS, Node, Ref, best_first, leaves_after, make_leaf, peaks, roots_until
+from talekeeper.folds import PEAKS, Node, Ref, leaves_after, make_leaf, peaks, roots_until
 from talekeeper.model import Block, Item, LeftOut, Recap, Seat
 from talekeeper.paragraphs import Line, Sources, Unfold, fit
 from talekeeper.recipe import DEFAULT_RECIPE, Recipe
@@ -37,6 +37,11 @@ FLOOR = 128
 MORE_TO_CHOOSE = 1.5
 _RUN = 3
 MOST_OPENED = 256
+
+LARGE = 4000
+NEAR_BACK, FAR_BACK = 2 / 3, 1 / 2
+"""How much of the recent part stays raw when the cut moves: less, from a large budget up, for then much is told anew with every move, and
+what a model has cached of the context holds for longer (I8)."""
 
 LEAST_STORY = 44
 """Tokens for folds, however small their share in a recipe: what they have at the floor."""
@@ -109,7 +114,7 @@ class Wish:
         """Where the view stands on its way from fold to fold, after that many tokens."""
         full = (self.recipe.fold_at or self.seat.fold_at) * self.budget
         most = max(0.0, full - self.budget * (self.recipe.story + (self.recipe.canon if canon else 0)))
-        least = most * 2 / 3
+        least = most * (FAR_BACK if self.budget >= LARGE else NEAR_BACK)
         if heard <= max(full, self.whole):
             return Step(0.0, 0.0)
         stride = max(1.0, most - least)
@@ -400,7 +405,7 @@ def most_telling(nodes: Sequence[Node], room: int, sources: Sources) -> list[Ref
     opened = 0
     while True:
         found = {node.key: peaks(node, sources.children_of, sources.turns_of) for node in nodes}
-        ranked = sorted([peak for each in found.values() for peak in each], key=best_first)
+        ranked = sorted([peak for each in found.values() for peak in each])
         sizes = accumulate(peak.ref.tokens for peak in ranked)
         taken = [peak.ref for peak, size in zip(ranked, sizes, strict=True) if size <= room]
         numbers = {ref.seq for ref in taken}

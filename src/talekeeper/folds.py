@@ -21,14 +21,13 @@ import hashlib
 import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from heapq import nsmallest
 from operator import attrgetter
 from typing import Any, NamedTuple, TypeAlias
 
 from talekeeper.model import Item, Sentence, Turn
 from talekeeper.ports import FoldRecord, Position, TextRecord
 from talekeeper.summarize import extractive
-from talekeeper.summarize.salience import worths
+from talekeeper.summarize.salience import Read, worths
 
 CHUNK_TURNS = 8
 CHUNK_CHARS = 6000
@@ -80,7 +79,7 @@ class Node:
 
     __slots__ = (
         "author", "channel", "children", "closed", "closed_first", "closer", "first", "gathered", "key", "known", "last", "level",
-        "location", "placed", "refs", "sentences", "shown", "texts", "tokens", "turn_count", "turns",
+        "location", "peaks", "placed", "refs", "sentences", "shown", "texts", "tokens", "turn_count", "turns",
     )  # fmt: skip
 
     key: str
@@ -104,6 +103,7 @@ class Node:
     gathered: dict[str, Any]
     shown: Shown | None
     placed: tuple[Sequence[Sentence], Sequence[Sentence]] | None
+    peaks: Sequence[Peak] | None
 
     def __init__(self, key: str, level: int) -> None:
         self.key = key
@@ -121,6 +121,7 @@ class Node:
         self.gathered = {}
         self.shown = None
         self.placed = None
+        self.peaks = None
 
     def limit(self) -> int:
         """How many tokens the fold's own text may have."""
@@ -427,43 +428,62 @@ def extract(node: Node, children_of: ChildrenOf, turns_of: TurnsOf) -> tuple[Sen
         else:
             turns = node.turns if node.turns is not None else turns_of(node.refs)
             told = [turn for turn in turns if turn.text]
-            node.sentences = extractive.condense(told, limit=node.limit(), known=node.known) if told else ()
-        if node.level or node.closer:  # what stands for part of a chunk is not for long
+            drafts = extractive.judged(told, node.known) if told else []
+            node.sentences = extractive.choose(drafts, node.limit())
+            if node.closer and not node.author and _TELLING not in node.gathered:
+                node.gathered[_TELLING] = _worths(turns, told, extractive.words_of(drafts, len(told)))
+        if node.level:
             peaks(node, children_of, turns_of)
         node.turns = None
     return node.sentences
 
 
 class Peak(NamedTuple):
-    """A turn under a fold, and how telling it is."""
+    """A turn under a fold, and how telling it is. The best come first: long turns have more to tell, and take the room of several short
+    ones; of two alike, the newer."""
 
+    rank: float
+    newest: int
     worth: float
     ref: Ref
 
 
-def peaks(node: Node, children_of: ChildrenOf, turns_of: TurnsOf) -> list[Peak]:
+def peak_of(worth: float, ref: Ref) -> Peak:
+    return Peak(-worth / math.sqrt(max(_SHORT, ref.tokens)), -ref.seq, worth, ref)
+
+
+def peaks(node: Node, children_of: ChildrenOf, turns_of: TurnsOf) -> Sequence[Peak]:
     """The most telling turns under a fold, best first: all of a chunk that tell anything, the best few of a larger fold.
 
     They are found when the fold's text is made, and are stored with it. What the author wrote over has none."""
     if node.author:
-        return []
-    if _TELLING not in node.gathered:
-        if node.level:
-            below = [peak for child in children_of(node) for peak in peaks(child, children_of, turns_of)]
-            node.gathered[_TELLING] = [[peak.worth, *peak.ref] for peak in nsmallest(PEAKS, below, key=best_first)]
-        else:
-            turns = node.turns if node.turns is not None else turns_of(node.refs)
-            found = dict(zip([turn.id for turn in turns if turn.text], worths([turn for turn in turns if turn.text]), strict=True))
-            node.gathered[_TELLING] = [round(found.get(turn.id, 0.0), 2) for turn in turns]
+        return ()
+    if node.peaks is None:
+        node.peaks = _stored_peaks(node) if _TELLING in node.gathered else _find_peaks(node, children_of, turns_of)
+    return node.peaks
+
+
+def _stored_peaks(node: Node) -> list[Peak]:
     known = node.gathered[_TELLING]
     if node.level:
-        return [Peak(worth, Ref(*ref)) for worth, *ref in known]
-    return sorted([Peak(worth, ref) for worth, ref in zip(known, node.refs, strict=True) if worth > 0], key=best_first)
+        return [peak_of(worth, Ref(*ref)) for worth, *ref in known]
+    return sorted([peak_of(worth, ref) for worth, ref in zip(known, node.refs, strict=True) if worth > 0])
 
 
-def best_first(peak: Peak) -> tuple[float, int]:
-    """The order of peaks: long turns have more to tell, and take the room of several short ones."""
-    return -peak.worth / math.sqrt(max(_SHORT, peak.ref.tokens)), -peak.ref.seq
+def _find_peaks(node: Node, children_of: ChildrenOf, turns_of: TurnsOf) -> list[Peak]:
+    if node.level:
+        found = sorted([peak for child in children_of(node) for peak in peaks(child, children_of, turns_of)])[:PEAKS]
+        node.gathered[_TELLING] = [[peak.worth, *peak.ref] for peak in found]
+        return found
+    turns = node.turns if node.turns is not None else turns_of(node.refs)
+    node.gathered[_TELLING] = _worths(turns, [turn for turn in turns if turn.text])
+    return _stored_peaks(node)
+
+
+def _worths(turns: Sequence[Turn], told: Sequence[Turn], read: Sequence[Read] | None = None) -> list[float]:
+    """What each turn is worth; those that were forgotten, nothing."""
+    found = dict(zip([turn.id for turn in told], worths(told, read), strict=True))
+    return [round(found.get(turn.id, 0.0), 2) for turn in turns]
 
 
 def in_order(folds: Iterable[tuple[Node, Sequence[Sentence]]]) -> list[Sentence]:

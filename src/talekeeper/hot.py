@@ -67,7 +67,7 @@ class Hot:
         self._state: State
         self._backlog: list[tuple[Entry, Turn]] = []
         self.plans: dict[tuple[Any, ...], Plan] = {}
-        self._digests: Digests = {}
+        self._digests: Digests = Recent()
         self.tail: list[tuple[Entry, Turn]] = []
         self._tail_terms: list[dict[str, None]] = []
         self._lines: Recent[tuple[int, int], Line] = Recent()
@@ -334,8 +334,7 @@ class Hot:
         self.index.trim(room)
         self._made.trim(few)
         self._state.shelf.trim(few)
-        while len(self._digests) > few // 8:
-            del self._digests[next(iter(self._digests))]
+        self._digests.trim(few // 4)
 
     def lines_at(self, places: Sequence[tuple[int, int]]) -> list[Line]:
         """The lines of the turns at these places, as of now. Raises `Missing`."""

@@ -14,13 +14,17 @@ from typing import Literal, TypeAlias
 from talekeeper.folds import Missing, Node, Path, Ref, Shown, extract, in_order, unpack_sentences, visible_text
 from talekeeper.model import Fold, Item, Sentence, Turn
 from talekeeper.ports import TextRecord
+from talekeeper.recent import Recent
 from talekeeper.rendering import defuse, label, line, render
 from talekeeper.state import State
 from talekeeper.summarize import extractive
 from talekeeper.summarize.speech import quotation, speak_on
+from talekeeper.tokens import estimate_tokens
 
 NEWEST = 0.25
 """How much of a narrow room the newest folds may take as they are; the rest is for the digest of all that is older."""
+FAR, FAR_SHARE = 2, 0.45
+"""What is long past: all up to the newest fold of that level. And how much of a large room it has in a digest of its own."""
 WIDER = 0.7
 """How much of what is left goes to the largest fold that there was no room to take apart: the past is no coarser than it need be."""
 LARGE = 1000
@@ -67,9 +71,8 @@ class Line:
         return Item(text=text, tokens=tokens, kind="turn", sources=(self.turn.id,))
 
 
-Digests: TypeAlias = "dict[tuple[str | int, ...], tuple[Sequence[Item], Item | None]]"
+Digests: TypeAlias = "Recent[tuple[str | int, ...], tuple[Sequence[Item], Item | None]]"
 """Digests by who remembers, their room and the identities of the items they stand for, which are kept with them."""
-DIGESTS_IN_MEMORY = 128
 
 
 @dataclass(slots=True)
@@ -262,7 +265,7 @@ class _Fitting:
         return [one for _, one in sorted(placed, key=lambda row: row[0])]
 
     def _condense(self, nodes: Sequence[Node], room: int) -> list[Item]:
-        """The newest as they are, in their part of the room; everything older in one digest.
+        """The newest as they are, in their part of the room; everything older in digests.
 
         What the newest take is rounded up, so that a digest stays as it is, at the head of the story, while they come and go (I8)."""
         kept, size = len(nodes), 0
@@ -271,8 +274,16 @@ class _Fitting:
             size += self.cost(nodes[kept])
         step = max(1, room // 8)
         taken = max(size, min(int(room * NEWEST), -(-size // step) * step))
-        digest = _digest(nodes[:kept], room - taken, self.sources)
-        return self._paragraphs(nodes[kept:], [digest]) if digest is not None else []
+        digests = self._digests(nodes[:kept], room - taken, int(room * FAR_SHARE) if room >= LARGE else 0)
+        return self._paragraphs(nodes[kept:], digests) if digests else []
+
+    def _digests(self, nodes: Sequence[Node], room: int, far_room: int) -> list[Item]:
+        """All that the folds tell, in one digest or, where there is `far_room`, in two: of what is long past, which stays as it is for
+        long, and of what came after that. None where not even a word fits."""
+        near = next((at for at in range(len(nodes), 0, -1) if nodes[at - 1].level >= FAR), 0) if far_room else 0
+        parts = [(nodes[:near], far_room), (nodes[near:], room - far_room)] if 0 < near < len(nodes) else [(nodes, room)]
+        digests = [_digest(part, share, self.sources) for part, share in parts]
+        return [digest for digest in digests if digest is not None] if None not in digests else []
 
     def _paragraphs(self, parts: Sequence[Node | Line], items: Sequence[Item] = ()) -> list[Item]:
         """The items of folds and turns, in order. What has nothing to tell goes under the fold before it, else the one after it."""
@@ -309,11 +320,11 @@ def _digest(nodes: Sequence[Node], room: int, sources: Sources) -> Item | None:
     items, made = [fold_item(node, sources) for node in nodes], sources.digests
     own = sources.own if room < LARGE else ""
     key: tuple[str | int, ...] = (own, room, *map(id, items))
-    if key not in made:
-        if len(made) >= DIGESTS_IN_MEMORY:
-            del made[next(iter(made))]
-        made[key] = items, _make_digest(nodes, items, room, own, sources)
-    return made[key][1]
+    known = made.get(key)
+    if known is None:
+        known = items, _make_digest(nodes, items, room, own, sources)
+        made.put(key, known)
+    return known[1]
 
 
 def _own_first(sentences: Sequence[Sentence], own: str) -> list[Sentence]:
@@ -332,8 +343,11 @@ def _make_digest(nodes: Sequence[Node], items: Sequence[Item], room: int, own: s
     limit = int(room * PLACED) if room >= LARGE and any(sentence.place for sentence in sentences) else room - 2
     text, tokens = "", room + 1
     while tokens > room and limit > 0 and sentences:
-        text = f"- {defuse(flow(extractive.merge(sentences, limit=limit, known=known)))}\n"
-        tokens = sources.count(text)
+        chosen = extractive.merge(sentences, limit=limit, known=known)
+        text, tokens = _told(chosen, sources)
+        while tokens > room >= LARGE and len(chosen) > 1:
+            chosen = _without_least(chosen, tokens - room)
+            text, tokens = _told(chosen, sources)
         limit = min(limit - 1, int(limit * room / max(1, tokens) * 0.95))
     if tokens > room:
         if sentences:
@@ -343,3 +357,20 @@ def _make_digest(nodes: Sequence[Node], items: Sequence[Item], room: int, own: s
         text=text, tokens=tokens, kind="digest", sources=tuple(dict.fromkeys(source for item in items for source in item.sources)),
         folds=tuple(key for item in items for key in item.folds), turn_count=sum(node.turn_count for node in nodes),
     )  # fmt: skip
+
+
+def _told(sentences: Sequence[Sentence], sources: Sources) -> tuple[str, int]:
+    """The sentences as a paragraph, and its tokens."""
+    text = f"- {defuse(flow(sentences))}\n"
+    return text, sources.count(text)
+
+
+def _without_least(sentences: Sequence[Sentence], tokens: int) -> tuple[Sentence, ...]:
+    """The sentences without those that matter least and take so many tokens together; one stays in any case."""
+    dropped: set[int] = set()
+    for at in sorted(range(len(sentences)), key=lambda at: sentences[at].weight)[:-1]:
+        if tokens <= 0:
+            break
+        dropped.add(at)
+        tokens -= estimate_tokens(sentences[at].text)
+    return tuple(sentence for at, sentence in enumerate(sentences) if at not in dropped)

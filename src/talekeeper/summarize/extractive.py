@@ -13,7 +13,7 @@ from __future__ import annotations
 import heapq
 import math
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache, lru_cache, reduce
 from itertools import pairwise
 from operator import or_
@@ -21,6 +21,7 @@ from operator import or_
 from talekeeper.kept import kept
 from talekeeper.model import Sentence, Turn
 from talekeeper.summarize.names import known_terms, study, terms_in
+from talekeeper.summarize.salience import Read
 from talekeeper.summarize.speech import (
     ASIDE,
     IDLE_TALK,
@@ -30,11 +31,11 @@ from talekeeper.summarize.speech import (
     TABLE_TALK,
     UNREAD,
     Draft,
+    Told,
     clip,
     drafts_of,
     is_narrator,
     marks_with,
-    news_in,
     tell,
 )
 from talekeeper.summarize.words import (
@@ -323,24 +324,24 @@ def _take(drafts: list[Draft], limit: int, fade: float) -> list[int]:
     lengths = [_BASE + len(draft.text) * (1.3 if is_cjk(draft.lang) else 0.25) for draft in drafts]
     fresh = [len(draft.keys) for draft in drafts]  # how many names of each have not been told yet
     holders = _holders(drafts)
-
-    def value(at: int) -> float:  # asked some hundred times for a large fold: no calls, no look-ups by name
-        worth, before, new = worths[at], told[stretches[at]], fresh[at]
-        if before:
-            less, most = worth * lost[before if before < _MOST_TOLD else _MOST_TOLD], 2.0 * before
-            worth -= less if less < most else most
-        return (worth + _NEW[new if new < 3 else 3]) / lengths[at]
-
-    heap = [(-value(at), at) for at, draft in enumerate(drafts) if draft.rank == PLAIN and draft.worth > -1]
+    heap = [
+        (-(draft.worth + _NEW[new if new < 3 else 3]) / length, at)
+        for at, (draft, new, length) in enumerate(zip(drafts, fresh, lengths, strict=True))
+        if draft.rank == PLAIN and draft.worth > -1
+    ]
     heap += [_END] * 3
     heapq.heapify(heap)
     costs: dict[int, int] = {}
-    weighty: list[Draft] = []
+    weighty = Told()
     spare: list[int] = []
     room = limit
     while heap[0] is not _END and (room > 4 or not costs):
         at = heap[0][1]
-        now = -value(at)
+        worth, before, new = worths[at], told[stretches[at]], fresh[at]  # some hundred times for a large fold: no calls in here
+        if before:
+            less, most = worth * lost[before if before < _MOST_TOLD else _MOST_TOLD], 2.0 * before
+            worth -= less if less < most else most
+        now = -(worth + _NEW[new if new < 3 else 3]) / lengths[at]
         if now > heap[1][0] or now > heap[2][0]:  # others have overtaken it meanwhile
             heapq.heapreplace(heap, (now, at))
             continue
@@ -353,12 +354,12 @@ def _take(drafts: list[Draft], limit: int, fade: float) -> list[int]:
             spare.append(at)
         elif (key := _key(draft)) not in said:
             if worths[at] >= _WEIGHTY and draft.origin is not None:
-                if (news := news_in(draft, weighty)) < 1:
+                if (news := weighty.news_in(draft)) < 1:
                     worths[at] *= news
                     if news:
-                        heapq.heappush(heap, (-value(at), at))
+                        heapq.heappush(heap, (now * news, at))
                     continue
-                weighty.append(draft)
+                weighty.add(draft)
             said.add(key)
             costs[at] = cost
             room -= cost
@@ -378,7 +379,8 @@ def _take(drafts: list[Draft], limit: int, fade: float) -> list[int]:
 
 def _faded(worth: float, before: int, lost: Sequence[float]) -> float:
     """What a sentence is still worth after so many of its stretch: what matters most fades little."""
-    return worth - min(worth * lost[min(before, _MOST_TOLD)], 2.0 * before)
+    less, most = worth * lost[before if before < _MOST_TOLD else _MOST_TOLD], 2.0 * before
+    return worth - (less if less < most else most)
 
 
 def _holders(drafts: Sequence[Draft]) -> dict[str, list[int]]:
@@ -407,7 +409,10 @@ def _key(draft: Draft) -> str:
 def _exchange(over: dict[int, float], costs: dict[int, int], spare: dict[int, int], room: int) -> None:
     """Makes better use of the room: some spare drafts (best first) in the place of a lesser one, or one in the place of up to three."""
     least_first = sorted(over, key=lambda at: (over[at], at))
+    most = sum([over[at] for at in spare if over[at] > 0])
     for out in [at for at in least_first if at in costs]:
+        if over[out] + 0.3 >= most:
+            break
         left, into = room + costs[out], []
         for at in spare:
             if spare[at] <= left and at not in costs:
@@ -439,7 +444,22 @@ def condense(turns: Sequence[Turn], *, limit: int, known: Collection[str] = ()) 
     Never empty if a turn has text: a sentence that alone is too long is clipped. `known` are names and things that the
     story has on its books.
     """
-    return _choose(judged(turns, known), limit, fade=0.8)
+    return choose(judged(turns, known), limit)
+
+
+def choose(drafts: list[Draft], limit: int) -> tuple[Sentence, ...]:
+    """The same of sentences that were judged before."""
+    return _choose(drafts, limit, fade=0.8)
+
+
+def words_of(drafts: Iterable[Draft], turns: int) -> list[Read]:
+    """What was read in each of so many turns, while their sentences were judged."""
+    read: list[list[Word]] = [[] for _ in range(turns)]
+    langs = [""] * turns
+    for draft in drafts:
+        read[draft.stretch] += draft.reading.words
+        langs[draft.stretch] = draft.lang
+    return list(map(Read, langs, read))
 
 
 def judged(turns: Sequence[Turn], known: Collection[str] = ()) -> list[Draft]:

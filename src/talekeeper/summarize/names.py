@@ -126,8 +126,12 @@ def _joins(words: Sequence[Word], left: int, right: int) -> bool:
 
 def runs_in(words: Sequence[Word]) -> list[list[int]]:
     """The places of capitalised words that may be names, those of one name together."""
+    return _runs(words, [at for at, word in enumerate(words) if word.marks & NAMEABLE])
+
+
+def _runs(words: Sequence[Word], capitals: Sequence[int]) -> list[list[int]]:
     runs: list[list[int]] = []
-    for at in [at for at, word in enumerate(words) if word.marks & NAMEABLE]:
+    for at in capitals:
         if runs and _joins(words, runs[-1][-1], at):
             runs[-1].append(at)
         else:
@@ -383,16 +387,17 @@ def _study(text: str, lang: str) -> Reading:
         marks = reduce(or_, [word.marks for word in words], NUMBER if numbers_in_cjk(text) else 0)
         return Reading(words, names, [name.key for name in names], marks, len(text) / 3, [], [])
     words = read(text, lang)
+    each = [word.marks for word in words]
     detail = sum([word.detail for word in words])
-    marks = reduce(or_, [word.marks for word in words], 0)
+    marks = reduce(or_, each, 0)
     if not marks & NAMEABLE:  # a sentence that names nobody
         return Reading(words, [], [], marks, detail, [], [])
-    runs = runs_in(words)
+    runs = _runs(words, [at for at, mark in enumerate(each) if mark & NAMEABLE])
     names = names_in(words, runs, lang)
     taken = [at for name in names for at in name.places]
     sure = sure_names(words, runs) if lang != "de" else []
     doubtful = [words[run[0]].norm for run in runs if run[0] not in taken]
-    if names:
+    if reduce(or_, [each[at] for at in taken], 0) & CUE_MARKS:
         marks = _marks_outside(words, names)
     return Reading(words, names, [name.key for name in names], marks, detail, sure, doubtful)
 

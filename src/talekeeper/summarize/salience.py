@@ -29,10 +29,11 @@ from talekeeper.summarize.words import (
 
 _HAPPENS = MARK["promise"] | MARK["death"] | MARK["threat"] | MARK["reveal"] | MARK["quest"] | MARK["outcome"] | MARK["decide"]
 _TO_LISTENER = MARK["second"] | MARK["chatter"]
-_COUNTED = (TIME, NUMBER, _HAPPENS, CONTENT, _TO_LISTENER, NAMEABLE)
+_COUNTED = {"t": TIME, "n": NUMBER, "e": _HAPPENS, "d": CONTENT, "i": _TO_LISTENER, "c": NAMEABLE}
 _QUESTION = ("?", "？", "؟", '?"', "?”", "？」", "?*", "?)")
 _NAME, _TIME, _NUMBER, _EVENT, _DETAIL, _ANSWER, _ASKS, _IDLE = 1.0, 1.0, 0.5, 0.5, 0.08, 1.0, 0.5, 0.1
 _MOST_NAMES, _MOST_TIMES, _MOST_NUMBERS, _MOST_EVENTS, _MOST_DETAILS = 4, 3, 2, 2, 12
+_CAPITAL = NAMEABLE | OPENS
 _FULL = 6.0
 """What makes a turn as telling as any."""
 
@@ -44,6 +45,13 @@ class Said(Protocol):
     def voice(self) -> str: ...
     @property
     def text(self) -> str: ...
+
+
+class Read(NamedTuple):
+    """What was read in a text: its language and its words."""
+
+    lang: str
+    words: Sequence[Word]
 
 
 class Features(NamedTuple):
@@ -64,24 +72,29 @@ def tellings(turns: Sequence[Said], before: Iterable[Said | None], known: Known 
     return [min(1.0, max(0.0, worth / _FULL)) for worth in map(add, alone, map(_answering, turns, before))]
 
 
-def worths(turns: Sequence[Said]) -> list[float]:
-    """What each turn of a run is worth, one by one and in the light of the one before it."""
-    return list(map(add, _alone(turns, {}), map(_answering, turns, [None, *turns])))
+def worths(turns: Sequence[Said], read: Sequence[Read] | None = None) -> list[float]:
+    """What each turn of a run is worth, one by one and in the light of the one before it. `read`: what was read in each, if it was."""
+    alone = _alone(turns, {}) if read is None else _worths(turns, [_weigh(each, turn.text) for turn, each in zip(turns, read, strict=True)])
+    return list(map(add, alone, map(_answering, turns, [None, *turns])))
 
 
 def _alone(turns: Sequence[Said], known: Known) -> list[float]:
-    if not turns:
-        return []
-    speakers = {norm for voice in {turn.voice for turn in turns} for piece in voice.split() if (norm := normalise(piece))}
-    langs = languages([turn.text for turn in turns])
-    worths = []
-    for turn, lang in zip(turns, langs, strict=True):
+    found = []
+    for turn, lang in zip(turns, languages([turn.text for turn in turns]) if turns else (), strict=True):
         features = known.get((turn.text, lang))
         if features is None:
-            features = known[turn.text, lang] = _features(turn.text, lang)
-        names = min(_MOST_NAMES, len(features.names - speakers))
-        worths.append(_NAME * names + features.worth - (_ASKS if _asks(turn) else 0.0))
-    return worths
+            words = read_cjk(turn.text, lang) if is_cjk(lang) else read(turn.text, lang)
+            features = known[turn.text, lang] = _weigh(Read(lang, words), turn.text)
+        found.append(features)
+    return _worths(turns, found)
+
+
+def _worths(turns: Sequence[Said], features: Sequence[Features]) -> list[float]:
+    speakers = {norm for voice in {turn.voice for turn in turns} for piece in voice.split() if (norm := normalise(piece))}
+    return [
+        _NAME * min(_MOST_NAMES, len(each.names - speakers)) + each.worth - (_ASKS if _asks(turn) else 0.0)
+        for turn, each in zip(turns, features, strict=True)
+    ]
 
 
 def _answering(turn: Said, before: Said | None) -> float:
@@ -92,30 +105,26 @@ def _asks(turn: Said) -> bool:
     return turn.text.rstrip().endswith(_QUESTION)
 
 
-class _Counts(dict[int, int]):
-    """For the marks of a word what it adds to the counts of a turn, all of them in one number, sixteen bits each."""
+class _Signs(dict[int, str]):
+    """For the marks of a word a letter for each group that counts and that it belongs to."""
 
-    def __missing__(self, marks: int) -> int:
-        counted = sum(1 << 16 * place for place, group in enumerate(_COUNTED) if marks & group)
-        self[marks] = counted
-        return counted
-
-
-_COUNTS = _Counts()
+    def __missing__(self, marks: int) -> str:
+        signs = self[marks] = "".join([sign for sign, group in _COUNTED.items() if marks & group])
+        return signs
 
 
-def _features(text: str, lang: str) -> Features:
-    words = read_cjk(text, lang) if is_cjk(lang) else read(text, lang)
-    marks = [word.marks for word in words]
-    counts = sum(map(_COUNTS.__getitem__, marks))
-    times, numbers, events, details, idle = [counts >> 16 * place & 0xFFFF for place in range(5)]
-    if is_cjk(lang):
-        details = len(text) // 4
+_SIGNS = _Signs()
+
+
+def _weigh(read: Read, text: str) -> Features:
+    marks = [word.marks for word in read.words]
+    signs = "".join([_SIGNS[each] for each in marks])
+    details = len(text) // 4 if is_cjk(read.lang) else signs.count("d")
     worth = (
-        _TIME * min(_MOST_TIMES, times) + _NUMBER * min(_MOST_NUMBERS, numbers)
-        + _EVENT * min(_MOST_EVENTS, events) + _DETAIL * min(_MOST_DETAILS, details) - _IDLE * idle
+        _TIME * min(_MOST_TIMES, signs.count("t")) + _NUMBER * min(_MOST_NUMBERS, signs.count("n"))
+        + _EVENT * min(_MOST_EVENTS, signs.count("e")) + _DETAIL * min(_MOST_DETAILS, details) - _IDLE * signs.count("i")
     )  # fmt: skip
-    return Features(worth, _names(words, marks) if counts >> 80 else _NOBODY)
+    return Features(worth, _names(read.words, marks) if "c" in signs else _NOBODY)
 
 
 _NOBODY = frozenset[str]()
@@ -123,7 +132,5 @@ _NOBODY = frozenset[str]()
 
 def _names(words: Sequence[Word], marks: Sequence[int]) -> frozenset[str]:
     """Words with a capital that is not that of a sentence."""
-    return frozenset(
-        words[at].norm for at, mark in enumerate(marks)
-        if mark & (NAMEABLE | OPENS) == NAMEABLE and at and not marks[at - 1] & ENDS and words[at - 1].norm
-    )  # fmt: skip
+    capital = [at for at, mark in enumerate(marks) if mark & _CAPITAL == NAMEABLE]
+    return frozenset([words[at].norm for at in capital if at and not marks[at - 1] & ENDS and words[at - 1].norm])

@@ -436,19 +436,33 @@ def _said(text: str) -> _Said:
     return _Said(normalise(by.split()[-1]) if by else "", not norms.isdisjoint(listed("first")), telling, numbers)
 
 
-def news_in(draft: Draft, told: Sequence[Draft]) -> float:
-    """How much of a sentence is news: nothing, if half of it is told by another, with all its names and numbers; half, if much of it is.
+class Told:
+    """What has been told, to hold others against: a debt is not told three times, but two debts are."""
 
-    So a debt is not told three times, but two debts are.
-    """
-    new, news = _said(draft.text), 1.0
-    words, numbers, names = new.words, new.numbers, frozenset(draft.keys)
-    for other in told:
-        old = _said(other.text)
-        if not numbers <= old.numbers or (shared := len(words & old.words)) < 2:
-            continue
-        if 2 * shared >= len(words) and names.issubset(other.keys) and (not new.own or new.by == old.by or new.by in other.keys):
-            return 0.0
-        if numbers and 5 * shared >= 2 * min(len(words), len(old.words)):
-            news = 0.5
-    return news
+    __slots__ = ("_all", "_by_number")
+
+    def __init__(self) -> None:
+        self._all: list[tuple[_Said, frozenset[str]]] = []
+        self._by_number: dict[str, list[tuple[_Said, frozenset[str]]]] = {}
+
+    def add(self, draft: Draft) -> None:
+        said = _said(draft.text), frozenset(draft.keys)
+        self._all.append(said)
+        for number in said[0].numbers:
+            self._by_number.setdefault(number, []).append(said)
+
+    def news_in(self, draft: Draft) -> float:
+        """How much of a sentence is news: nothing, if half of it is told by another, with all its names and numbers; half, if much of it
+        is."""
+        by, own, words, numbers = _said(draft.text)
+        names, news = frozenset(draft.keys), 1.0
+        others = min([self._by_number.get(number, []) for number in numbers], key=len) if numbers else self._all
+        for old, known in others:
+            same_names = names <= known
+            if not (same_names or numbers) or not numbers <= old.numbers or (shared := len(words & old.words)) < 2:
+                continue
+            if same_names and 2 * shared >= len(words) and (not own or by == old.by or by in known):
+                return 0.0
+            if numbers and 5 * shared >= 2 * min(len(words), len(old.words)):
+                news = 0.5
+        return news
