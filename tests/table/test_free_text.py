@@ -68,6 +68,7 @@ def test_a_line_is_taken_for_what_it_is(typed: str, what: str, about: str) -> No
         ("chandlery", "I persuade her", "nothing", ""), ("crooked_eel", "I tell Osric what Quill told me", "reveal", "osric"),
         ("crooked_eel", "I whisper to Marlo that Osric is a spy", "whisper", "marlo"), ("crooked_eel", "I whisper to Osric about Marlo", "whisper", "osric"),
         ("crooked_eel", "I tell Ibbi that Osric sank the Gannet", "banter", "ibbi"), ("anchor", "I tell Quill about the plan to rob him", "topic", "bargain"),
+        ("crooked_eel", "I thank Brine", "talk", "brine"), ("crooked_eel", "I ask Osric about Quill", "banter", "osric"),
         ("crooked_eel", "I hug Ibbi", "banter", "ibbi"), ("crooked_eel", "what is in my bag", "carried", ""), ("crooked_eel", "I ring the bell", "nothing", ""),
         ("crooked_eel", "I take my picks", "held", "nell"), ("crooked_eel", "I follow Marlo", "shadow", "marlo"), ("crooked_eel", "I would like to talk to Brine", "talk", "brine"), ("anchor", "spy on Quill", "deed", "follow_quill"),
         ("anchor", "I flirt with Hale", "persuade", "hale"), ("lighthouse", "climb the tower", "look", "place"),
@@ -129,6 +130,25 @@ def test_short_lines_are_not_told_again_soon() -> None:
     told = [turn.text for turn in one.log if turn.speaker == "DM"]
     for line in ("The gulls begin.", "Hats go by."):
         assert sum(line in text for text in told) <= 1, line
+
+
+def test_the_epilogue_tells_no_two_promises_in_the_same_words_and_asks_nothing_of_the_dead() -> None:
+    one = game()
+    for text in ("pay him", "come back", "be careful"):
+        one.round += 1
+        one.rule("nell", f"I promise Marlo that I will {text}.")
+    told = one.epilogue()
+    assert all(
+        told.count(words) <= 1 for words in ("One thing was left undone", "still owes Marlo", "There is also what", "Of the word that")
+    )
+    one.state = replace(one.state, dead={"marlo": "killed"})
+    assert "Marlo does not ask about it" not in one.epilogue()
+
+
+def test_somebody_who_stands_by_is_pointed_at() -> None:
+    one = game()
+    one.play({"nell": "I ask Marlo about Brine."})
+    assert not any("at the Crooked Eel" in turn.text.partition("\n\n")[0] for turn in one.log[-1:])
 
 
 def test_a_promise_can_be_broken_to_somebodys_face() -> None:

@@ -65,11 +65,14 @@ def _people(scenario: Scenario, state: GameState, prose: Prose) -> str:
 def _words(scenario: Scenario, state: GameState, prose: Prose) -> str:
     """What was promised, and who thinks what of them now."""
     lines = []
+    ways = {name: prose.order(phrases()[f"end.{name}"], name) for name in ("kept", "broken", "open", "late")}
     known = [(name, one) for name, one in state.promises.items() if all(map(one.is_known_to, state.party))]
     for name, promise in [one for one in known if not one[0].startswith("errand.")][-4:]:
         slots = {"who": _called(scenario, promise.by), "npc": _called(scenario, promise.to), "promise": promise.text}
         outcome = "kept" if promise.state == "open" and is_lasting(scenario, name) else promise.state
-        lines.append(prose.pick(f"end.{outcome}", name, **slots))
+        outcome = "late" if outcome == "open" and promise.to in state.dead else outcome
+        lines.append(prose.render(ways[outcome][0], name, **slots))
+        ways[outcome] = [*ways[outcome][1:], ways[outcome][0]]  # no two are told in the same words
     for npc in scenario.npcs.values():
         felt = [state.feels(npc.id, one) for one in state.party]
         if npc.id not in state.dead and max(felt) >= _DEVOTED and prose.once_in(2, f"friend/{npc.id}"):

@@ -42,12 +42,11 @@ class Narrator:
     def _ruling(self, ruling: Ruling) -> str:
         self.actor = ruling.actor
         self.prose.about(ruling.actor, company(self.state, ruling.actor) if ruling.actor in self.state.where else ())
-        last = sorted(ruling.events, key=lambda event: isinstance(event, ev.Beat) and event.what == "happening")
-        parts = [self._event(event, ruling) for event in last]
+        parts = [self._event(event) for event in sorted(ruling.events, key=lambda one: getattr(one, "what", "") == "happening")]
         parts += [self.prose.pick("act.refused", reason=_lower(reason)) for reason in ruling.refused[:1] if not any(parts)]
         return joined(*parts)
 
-    def _event(self, event: ev.Event, ruling: Ruling) -> str:
+    def _event(self, event: ev.Event) -> str:
         if isinstance(event, ev.Beat):
             return _BEATS.get(event.what, Narrator._nothing)(self, event)
         teller = _EVENTS.get(type(event))
@@ -132,7 +131,8 @@ class Narrator:
         npc, whom = beat.about
         one = self.scenario.npcs[whom]
         slots = {**self._npc(npc), **person_slots("whom", one), "name": one.name, "calling": one.calling or "one of us"}
-        return self.prose.must("talk.about", place=self.scenario.name(self.state.where[whom]), **slots)
+        pool = "talk.about_here" if self.state.where.get(whom) == self.state.where[self.actor] else "talk.about"
+        return self.prose.must(pool, place=self.scenario.name(self.state.where[whom]), **slots)
 
     def _no_foe(self, beat: ev.Beat) -> str:
         return self.prose.must("act.no_foe") if self._is_leader() else ""

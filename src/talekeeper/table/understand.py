@@ -244,7 +244,8 @@ class Listener:
             return first
         if _WANTED.search(text) and "?" in text and is_served(tokens):
             return Intent("trade", npc=self._npc(tokens), words=text)
-        if _TOLD_OF.search(text) and (whom := self._spoken_of(tokens)) and self._topic(tokens, "ask") is None:
+        of_hero = self._hero(self._told_to(tokens))
+        if _TOLD_OF.search(text) and not of_hero and (whom := self._spoken_of(tokens)) and self._topic(tokens, "ask") is None:
             return Intent("about", npc=whom, words=text)
         if _WHO_IS.search(text) and (npc := self._npc(tokens)) and self._topic(tokens, "ask") is None:
             return Intent("about", npc=npc, words=text)
@@ -298,7 +299,7 @@ class Listener:
             yield meant
 
     def _meant(self, tokens: list[str], verb: str, clause: str, topic: tuple[Npc, Topic] | None) -> Intent | None:
-        item, whom = self._item(tokens), self._told_to(tokens) if verb in ("talk", "whisper") else tokens
+        item, whom = self._item(tokens), self._told_to(tokens) if verb in ("talk", "whisper", "ask") else tokens
         npc, hero = self._npc(whom), self._hero(whom)
         place, detail = self._place(tokens), self._detail(tokens)
         if verb in ("ask", "talk", "search", "") and topic is not None:
