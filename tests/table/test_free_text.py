@@ -68,7 +68,7 @@ def test_a_line_is_taken_for_what_it_is(typed: str, what: str, about: str) -> No
         ("chandlery", "I persuade her", "nothing", ""), ("crooked_eel", "I tell Osric what Quill told me", "reveal", "osric"),
         ("crooked_eel", "I whisper to Marlo that Osric is a spy", "whisper", "marlo"), ("crooked_eel", "I whisper to Osric about Marlo", "whisper", "osric"),
         ("crooked_eel", "I tell Ibbi that Osric sank the Gannet", "banter", "ibbi"), ("anchor", "I tell Quill about the plan to rob him", "topic", "bargain"),
-        ("crooked_eel", "I thank Brine", "talk", "brine"), ("crooked_eel", "I ask Osric about Quill", "banter", "osric"),
+        ("crooked_eel", "I tell everyone that Quill did it", "say", "marlo"), ("crooked_eel", "I thank Brine", "talk", "brine"), ("crooked_eel", "I ask Osric about Quill", "banter", "osric"),
         ("crooked_eel", "I hug Ibbi", "banter", "ibbi"), ("crooked_eel", "what is in my bag", "carried", ""), ("crooked_eel", "I ring the bell", "nothing", ""),
         ("crooked_eel", "I take my picks", "held", "nell"), ("crooked_eel", "I follow Marlo", "shadow", "marlo"), ("crooked_eel", "I would like to talk to Brine", "talk", "brine"), ("anchor", "spy on Quill", "deed", "follow_quill"),
         ("anchor", "I flirt with Hale", "persuade", "hale"), ("lighthouse", "climb the tower", "look", "place"),
@@ -192,6 +192,16 @@ def test_the_dead_take_part_in_nothing() -> None:
         one.play({"nell": "I wait."})
     told = " ".join(turn.text for turn in one.log if turn.speaker == "DM")
     assert not re.findall(r"[^.]*\b(?:Brine|Marlo)\b(?!'s)[^.]*\.", told)
+
+
+def test_of_the_dead_no_news_is_told() -> None:
+    snow = load("quiet_snow")
+    one = Game(snow, ("maren",), 5, "maren")
+    one.state = replace(one.state, dead={"aldous": "killed"}, where={**one.state.where, "maren": "provosts_house"})
+    for _ in range(25):
+        one.play({"maren": "I talk to Mag."})
+    told = " ".join(turn.text for turn in one.log if turn.speaker == "DM")
+    assert not [words for words in ("overhead", "carries coffee upstairs", "nobody has counted the Provost") if words in told]
 
 
 def test_companions_are_not_easy_about_a_killing() -> None:

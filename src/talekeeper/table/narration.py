@@ -72,9 +72,6 @@ class Narrator:
         over = any(isinstance(event, ev.EncounterEnded) for ruling in self.ask.rulings for event in ruling.events)
         return "" if over else self.prose.must("act.nothing")
 
-    def _silent(self, beat: ev.Beat) -> str:
-        return ""
-
     def _banter(self, beat: ev.Beat) -> str:
         other = next(iter(beat.about), "") or next((one for one in company(self.state, self.actor) if one != self.actor), "")
         if not other or not self._is_leader():
@@ -190,7 +187,8 @@ class Narrator:
         if waiting:
             topic = topic_name(waiting[0])
             return self.prose.pick("talk.lead_clause" if is_clause(topic) else "talk.lead", topic=topic, **self._npc(npc.id))
-        fresh = [one for one in sayable(self.scenario.rumours, self.state, self.scenario) if one not in self.prose.recent]
+        heard = sayable(self.scenario.rumours, self.state, self.scenario)
+        fresh = [one for one in heard if one not in self.prose.recent and not self.prose.names_the_dead(one)]
         rumour = _hearsay(self.prose.order(fresh, "rumour")[0]) if fresh else ""
         return self.prose.pick("talk.rumour", rumour=rumour, **self._npc(npc.id)) if self.prose.once_in(2, f"rumour/{npc.id}") else ""
 
@@ -489,8 +487,8 @@ _BEATS: Mapping[str, Callable[[Narrator, ev.Beat], str]] = {
     "no_work": _of_npc("talk.no_work"), "deliver": Narrator._deliver, "deed": Narrator._deed, "way": Narrator._way, "flee": Narrator._flee,
     "tend": Narrator._tend, "rest": Narrator._rest, "wait": Narrator._wait, "down": Narrator._down,
     "alone": _of_nobody("act.alone"),
-    "hint": Narrator._hint, "happening": Narrator._happening, "refuse": Narrator._refuses, "follow": Narrator._silent,
-    "refused": Narrator._silent,
+    "hint": Narrator._hint, "happening": Narrator._happening, "refuse": Narrator._refuses, "follow": lambda narrator, beat: "",
+    "refused": lambda narrator, beat: "",
 }  # fmt: skip
 _EVENTS: Mapping[type[ev.Event], Callable[[Narrator, Any], str]] = {
     ev.Revealed: Narrator._revealed, ev.Whispered: Narrator._whispered,

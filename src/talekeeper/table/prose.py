@@ -159,7 +159,7 @@ class Prose:
         name = f"{pool}/{what}" if isinstance(pool, str) else what
         lines = phrases()[pool] if isinstance(pool, str) else pool
         if not isinstance(pool, str):
-            lines = [line for line in self._sayable(lines) if not (fresh and self._names_the_dead(line))]
+            lines = [line for line in self._sayable(lines) if not (fresh and self.names_the_dead(line))]
         for template in self.order(lines, name):
             for attempt in range(_TRIES if "|" in template else 1):
                 text = self.render(template, f"{name}/{attempt}", **slots)
@@ -174,7 +174,7 @@ class Prose:
             return [line for line in lines if not read_line(line)[0]]
         return sayable(lines, self.state, self.scenario)
 
-    def _names_the_dead(self, line: str) -> bool:
+    def names_the_dead(self, line: str) -> bool:
         """Whether a line of the pack is about somebody who is dead by now: it was written for the living."""
         dead = self.state.dead if self.state is not None else ()
         return any(proper_name_in(line, person) for one in dead if (person := self.scenario.person(one)) is not None)

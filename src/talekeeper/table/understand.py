@@ -333,7 +333,7 @@ class Listener:
         """The words that say to whom something is said, without those that say what: `whisper to Marlo | that Osric is a spy`."""
         ends = [at for at, token in enumerate(tokens) if token in ("that", "about", "how", "what", "why", "where", "who")]
         head = tokens[: ends[0]] if ends else tokens
-        return head if self._npc(head) or self._hero(head) else tokens
+        return head if self._npc(head) or self._hero(head) or {"everyone", "everybody", "all", "others"} & set(head) else tokens
 
     def _wordless(self, clause: str, npc: str, place: str, item: str) -> Intent | None:
         """Without a verb a bare name still says something: `the mill`, `Oda`."""
