@@ -158,7 +158,8 @@ class Table:
     async def ask(self, role: Part, seat: str, state: GameState, flight: Flight, told: Told) -> Ask:
         """One question, with all that this seat may know and nothing else."""
         who = told.viewer or seat
-        query = told.said[-1][1] if told.said and role != "keeper" else told.action
+        said = [text for who, text in told.said if who != DM] or [text for _, text in told.said]
+        query = said[-1] if said and role != "keeper" else told.action
         if role == "keeper" and isinstance(self.brain(role), Storyteller):
             query = ""  # the rules go by the game alone: nothing need be looked up for them
         context = await self.remember(
