@@ -12,7 +12,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from itertools import accumulate
+from itertools import accumulate, islice
 from typing import Any, NamedTuple
 
 from talekeeper.folds import (
@@ -466,8 +466,10 @@ class State:
         for channel, track, location, chars, refs in data["open"]:
             chunk = opened[channel, track] = Chunk(channel, track, location)
             chunk.refs = [Ref(*ref) for ref in refs]
-            chunk.turns = list(turns_of(chunk.refs))
             chunk.chars = chars
+        told = iter(turns_of([ref for chunk in opened.values() for ref in chunk.refs]))  # all that are missing are asked for at once
+        for chunk in opened.values():
+            chunk.turns = list(islice(told, len(chunk.refs)))
         self.seq, self.turns, self.tokens, self.sessions = data["seq"], data["turns"], data["tokens"], data["sessions"]
         self.folds_made, self.folds_shared = data["folds"]
         self.epoch = data["epoch"]

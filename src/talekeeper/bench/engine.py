@@ -11,8 +11,9 @@ How it is measured:
   turns that caused them.
 - Bytes are what the process asked the kernel to write (`wchar` in /proc/self/io, Linux only), from the first measured turn until the
   file is closed, so that the last checkpoint of the write-ahead log is in; divided by the turns. Whatever the disk does, this repeats.
+  L and Talekeeper append `written_turns` in all for this, so that what is written seldom, and much of it, has its due share.
 - Every write-ahead log has its working size before the clock starts, as in a process that has been up for a while.
-- Stories grow while they are measured, by `rounds * batch` turns; those of 1,000 turns and below by not more than their own length.
+- Stories grow while they are measured, by `rounds * batch` turns and then up to `written_turns`, but not by more than their own length.
 - A peer gets at most `batch_seconds` per batch and stories of at most `peer_turns`; what is not measured shows as "–".
 """
 
@@ -54,6 +55,7 @@ class Options:
     sizes: tuple[int, ...] = (100, 1_000, 10_000, 100_000)
     rounds: int = 16
     batch: int = 50
+    written_turns: int = 24_000
     peers: bool = True
     peer_turns: int = 10_000
     batch_seconds: float = 0.5
@@ -67,7 +69,7 @@ class Options:
     @classmethod
     def quick(cls) -> Options:
         """A look within 20 seconds: short stories, few repetitions, no peers."""
-        return cls(sizes=(100, 1_000), rounds=4, batch=25, peers=False, resumes=3, stories=200, volleys=5, starts=3)
+        return cls(sizes=(100, 1_000), rounds=4, batch=25, written_turns=200, peers=False, resumes=3, stories=200, volleys=5, starts=3)
 
 
 def run(options: Options, progress: Progress) -> Report:
@@ -103,7 +105,8 @@ def lineup(options: Options) -> tuple[list[type[System]], dict[str, str]]:
 
 async def measure(systems: Sequence[type[System]], options: Options, directory: Path, progress: Progress) -> tuple[Point, ...]:
     """Every system at every length of story, batch by batch in turn."""
-    lines = story(max(options.sizes) + _WARM_TURNS + options.rounds * (options.batch + 1) + 1, options.seed)
+    longest = max(options.rounds * (options.batch + 1), options.written_turns)
+    lines = story(max(options.sizes) + _WARM_TURNS + longest + 1, options.seed)
     cells = [
         _Cell(kind, size, directory / f"{number}-{size}.db", lines)
         for size in options.sizes
@@ -122,6 +125,10 @@ async def measure(systems: Sequence[type[System]], options: Options, directory: 
             for index, cell in enumerate(order.sample(cells, len(cells))):  # so that nobody always follows the same neighbour
                 progress(f"round {number + 1} of {options.rounds}: {index + 1} of {len(cells)}, {cell.kind.name} at {cell.turns:,} turns")
                 await cell.batch(min(options.batch, max(1, cell.turns // 20)), options.batch_seconds)
+        for cell in cells:
+            if not cell.kind.needs:
+                progress(f"bytes: {cell.kind.name} at {cell.turns:,} turns")
+                await cell.lengthen(min(options.written_turns, cell.turns))
     for number in range(options.resumes):
         progress(f"resume {number + 1} of {options.resumes}")
         for cell in order.sample(cells, len(cells)):
@@ -143,6 +150,7 @@ class _Cell:
     is_open: bool = False
     cpu: list[tuple[float, int]] = field(default_factory=list)
     written: int = 0
+    extra: int = 0
     resumed: list[float] = field(default_factory=list)
     context_chars: int = 0
     next: int = 0
@@ -167,6 +175,16 @@ class _Cell:
         cpu = time.process_time()
         done = await self._turns(count, seconds)
         self.cpu.append((await _idle() - cpu, done))
+        self.written += _written() - written
+
+    async def lengthen(self, count: int) -> None:
+        """Append until so many turns have been written since the clock started: contexts write nothing, and are left out."""
+        written, end = _written(), self.turns + _WARM_TURNS + count
+        while self.next < end:
+            await self.system.append(self.lines[self.next])
+            self.next += 1
+            self.extra += 1
+        await self.system.settle()
         self.written += _written() - written
 
     async def close(self) -> None:
@@ -198,7 +216,7 @@ class _Cell:
             cpu_us=median(costs) * 1e6,
             cpu_ratio=median(cost / cpu * done for cost, (cpu, done) in zip(costs, limit.cpu, strict=True)),
             cpu_mean_us=sum(cpu for cpu, _ in self.cpu) / turns * 1e6,
-            bytes_written=self.written / (turns + len(self.cpu)) if _written() else None,
+            bytes_written=self.written / (turns + len(self.cpu) + self.extra) if _written() else None,
             resume_us=median(self.resumed) * 1e6,
             context_chars=self.context_chars,
             measured=turns,

@@ -63,6 +63,8 @@ CREATE TABLE snapshots (
 -- A row per indexed entry, its rowid the entry's pos. Each token is "story.term.channel", so that posting lists belong to one story and
 -- one channel, and a search reads nothing but postings. The sizes that FTS5 keeps per row tell which entries are indexed already.
 CREATE VIRTUAL TABLE words USING fts5(tokens, content = '', detail = none, tokenize = "ascii tokenchars '_.-'");
+-- Segments are merged eight at a time: what is indexed is written again once for every eightfold growth, and not for every fourfold.
+INSERT INTO words (words, rank) VALUES ('automerge', 8);
 CREATE VIRTUAL TABLE vocabulary USING fts5vocab(words, instance);
 CREATE TABLE indexed (
     story INTEGER NOT NULL, channel INTEGER NOT NULL,
