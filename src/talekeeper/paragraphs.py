@@ -185,7 +185,7 @@ Unfold: TypeAlias = Literal["all", "unless a model", "none"]
 def fit(nodes: Sequence[Node], room: int, sources: Sources, unfold: Unfold = "all") -> list[Item]:
     """The folds as items that fit the room together."""
     for hush in (True, False):
-        items = _Fitting(sources, hush, unfold).fit(nodes, room)
+        items = _Fitting(sources, hush, unfold, room >= LARGE).fit(nodes, room)
         if sum(item.tokens for item in items) <= room:
             break
     return items
@@ -193,11 +193,12 @@ def fit(nodes: Sequence[Node], room: int, sources: Sources, unfold: Unfold = "al
 
 @dataclass(slots=True)
 class _Fitting:
-    """Folds on their way into a room. `hush`: those that have nothing to tell take no room."""
+    """Folds on their way into a room, which may be `large`. `hush`: those that have nothing to tell take no room."""
 
     sources: Sources
     hush: bool
     unfold: Unfold
+    large: bool
     wider: dict[str, Item] = field(default_factory=dict)
 
     def cost(self, node: Node) -> int:
@@ -210,7 +211,7 @@ class _Fitting:
         spare = room - sum(map(self.cost, nodes))
         if spare < 0:
             return self._condense(nodes, room)
-        fine, spare = self._refine(nodes, spare, room // 16 if room >= LARGE else 1)
+        fine, spare = self._refine(nodes, spare, room // 8 if self.large else 1)
         whole = self.unfold == "none" or any(node.level for node in fine)
         return self._paragraphs(fine if whole else self._unfold(fine, spare))
 
@@ -238,7 +239,7 @@ class _Fitting:
         if not more or self.wider or self.sources.text_of(node) is not None:
             return 0
         before = self.cost(node)
-        digest = _digest(finer, before + more, self.sources)
+        digest = self._digest(finer, before + more)
         if digest is None or digest.tokens <= before:
             return 0
         self.wider[node.key] = digest
@@ -274,7 +275,7 @@ class _Fitting:
             size += self.cost(nodes[kept])
         step = max(1, room // 8)
         taken = max(size, min(int(room * NEWEST), -(-size // step) * step))
-        digests = self._digests(nodes[:kept], room - taken, int(room * FAR_SHARE) if room >= LARGE else 0)
+        digests = self._digests(nodes[:kept], room - taken, int(room * FAR_SHARE) if self.large else 0)
         return self._paragraphs(nodes[kept:], digests) if digests else []
 
     def _digests(self, nodes: Sequence[Node], room: int, far_room: int) -> list[Item]:
@@ -282,8 +283,19 @@ class _Fitting:
         long, and of what came after that. None where not even a word fits."""
         near = next((at for at in range(len(nodes), 0, -1) if nodes[at - 1].level >= FAR), 0) if far_room else 0
         parts = [(nodes[:near], far_room), (nodes[near:], room - far_room)] if 0 < near < len(nodes) else [(nodes, room)]
-        digests = [_digest(part, share, self.sources) for part, share in parts]
+        digests = [self._digest(part, share) for part, share in parts]
         return [digest for digest in digests if digest is not None] if None not in digests else []
+
+    def _digest(self, nodes: Sequence[Node], room: int) -> Item | None:
+        """All that the folds tell, in one paragraph; None where not even a word fits. Made once, as long as the same is to be told."""
+        sources = self.sources
+        items, own = [fold_item(node, sources) for node in nodes], "" if self.large else sources.own
+        key: tuple[str | int, ...] = (own, self.large, room, *map(id, items))
+        known = sources.digests.get(key)
+        if known is None:
+            known = items, _make_digest(nodes, items, room, own, sources, large=self.large)
+            sources.digests.put(key, known)
+        return known[1]
 
     def _paragraphs(self, parts: Sequence[Node | Line], items: Sequence[Item] = ()) -> list[Item]:
         """The items of folds and turns, in order. What has nothing to tell goes under the fold before it, else the one after it."""
@@ -315,18 +327,6 @@ def _under(item: Item, quiet: Item) -> Item:
     )  # fmt: skip
 
 
-def _digest(nodes: Sequence[Node], room: int, sources: Sources) -> Item | None:
-    """All that the folds tell, in one paragraph; None where not even a word fits. Made once, as long as the same is to be told."""
-    items, made = [fold_item(node, sources) for node in nodes], sources.digests
-    own = sources.own if room < LARGE else ""
-    key: tuple[str | int, ...] = (own, room, *map(id, items))
-    known = made.get(key)
-    if known is None:
-        known = items, _make_digest(nodes, items, room, own, sources)
-        made.put(key, known)
-    return known[1]
-
-
 def _own_first(sentences: Sequence[Sentence], own: str) -> list[Sentence]:
     """The sentences, those that matter and were spoken by the one who remembers being worth more."""
     if not own:
@@ -337,15 +337,15 @@ def _own_first(sentences: Sequence[Sentence], own: str) -> list[Sentence]:
     ]
 
 
-def _make_digest(nodes: Sequence[Node], items: Sequence[Item], room: int, own: str, sources: Sources) -> Item | None:
+def _make_digest(nodes: Sequence[Node], items: Sequence[Item], room: int, own: str, sources: Sources, *, large: bool) -> Item | None:
     sentences = _own_first(in_order((node, sources.sentences(node)) for node in nodes), own)
     known = tuple(dict.fromkeys(name for node in nodes for name in node.known))
-    limit = int(room * PLACED) if room >= LARGE and any(sentence.place for sentence in sentences) else room - 2
+    limit = int(room * PLACED) if large and any(sentence.place for sentence in sentences) else room - 2
     text, tokens = "", room + 1
     while tokens > room and limit > 0 and sentences:
         chosen = extractive.merge(sentences, limit=limit, known=known)
         text, tokens = _told(chosen, sources)
-        while tokens > room >= LARGE and len(chosen) > 1:
+        while large and tokens > room and len(chosen) > 1:
             chosen = _without_least(chosen, tokens - room)
             text, tokens = _told(chosen, sources)
         limit = min(limit - 1, int(limit * room / max(1, tokens) * 0.95))
