@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import io
+import signal
 import sys
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from contextlib import suppress
 from queue import SimpleQueue
-from threading import Thread
+from socket import socketpair
+from threading import Event, Thread, current_thread, get_ident, main_thread
 from typing import Any, TypeVar
 
 import click
@@ -66,14 +68,78 @@ class Keyboard:
         thread = Thread(target=beside, name="talekeeper-game", daemon=True)
         thread.start()
         try:
-            while (wanted := self._wanted.get()) is not None:
-                _answer(*wanted)
+            with _Bell():
+                while (wanted := self._wanted.get()) is not None:
+                    _answer(*wanted)
         except KeyboardInterrupt:
             with suppress(RuntimeError):  # it has ended by itself in this moment
                 stop.result()()
             thread.join()
             raise
         return done.result()
+
+
+class _Bell:
+    """Sees to it that Ctrl-C is heard, also by a line editor that is busy with another key.
+
+    The editor looks for it only while it waits for a key, so it is pressed once more until it is heard. And it must not take the keys
+    before it with it, for which the editor would then wait."""
+
+    def __init__(self) -> None:
+        self._heard, self._again = Event(), False
+        self._rings, self._rung = socketpair()
+        self._rung.setblocking(False)
+        self._fd, self._keeps = -1, False
+
+    def __enter__(self) -> None:
+        if signal.getsignal(signal.SIGINT) is not signal.default_int_handler or current_thread() is not main_thread():
+            return  # someone else decides about it
+        if not hasattr(signal, "pthread_kill"):
+            return
+        self._fd = signal.set_wakeup_fd(self._rung.fileno(), warn_on_full_buffer=False)
+        signal.signal(signal.SIGINT, self._hear)
+        self._keeps = _keep_keys(True)
+        Thread(target=self._watch, args=(get_ident(),), name="talekeeper-bell", daemon=True).start()
+
+    def __exit__(self, *_: object) -> None:
+        if self._keeps:
+            _keep_keys(False)
+        if signal.getsignal(signal.SIGINT) == self._hear:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+            signal.set_wakeup_fd(self._fd)
+        self._heard.set()
+        self._rung.close()
+
+    def _hear(self, *_: object) -> None:
+        if self._heard.is_set() and self._again:
+            self._again = False
+            return
+        self._heard.set()
+        raise KeyboardInterrupt
+
+    def _watch(self, ident: int) -> None:
+        with self._rings:
+            while signals := self._rings.recv(64):
+                while signal.SIGINT in signals and not self._heard.wait(0.1):
+                    self._again = True
+                    signal.pthread_kill(ident, signal.SIGINT)
+
+
+def _keep_keys(keep: bool) -> bool:
+    """Has the terminal keep what was typed before Ctrl-C, or drop that, as it usually does. Returns whether anything has changed."""
+    try:
+        import termios
+    except ImportError:  # no such terminal
+        return False
+    try:
+        settings = termios.tcgetattr(sys.stdin)
+        if bool(settings[3] & termios.NOFLSH) is keep:
+            return False
+        settings[3] ^= termios.NOFLSH
+        termios.tcsetattr(sys.stdin, termios.TCSANOW if keep else termios.TCSAFLUSH, settings)
+    except (OSError, ValueError, termios.error):
+        return False
+    return True
 
 
 def _answer(prompt: str, typed: Future[str]) -> None:
