@@ -47,7 +47,7 @@ async def test_a_context_is_near_the_budget_once_the_story_is_long_enough(kind: 
     await system.prefill(LINES)
     words = len(system.show(await system.context(MASTER)).split())
     await system.close()
-    assert BUDGET * 0.5 < words * 1.3 < BUDGET * 1.1
+    assert BUDGET * 0.4 < words * 1.3 < BUDGET * 1.1
 
 
 async def test_the_limit_is_durable_and_keeps_each_row_whole(tmp_path: Path) -> None:

@@ -308,7 +308,7 @@ function panel() {
   waiting ??= new Promise((go) => setTimeout(go, Math.max(0, looked + EASE - Date.now()))).then(() => {
     waiting = null;
     looked = Date.now();
-    return app.story && $("panel") && app.loaded ? drawPanel(app, $("panel")) : undefined;
+    return app.story && $("panel") && app.loaded && app.eyes ? drawPanel(app, $("panel")) : undefined; // where seats are still to come, they bring it along
   });
   return waiting;
 }
