@@ -618,12 +618,13 @@ def test_a_reader_that_goes_away_is_no_error(story: Path) -> None:
     assert done.stderr == ""
 
 
-def interrupted(*args: str, ready: Callable[[subprocess.Popen[str]], None]) -> tuple[int, str]:
+def interrupted(*args: str, ready: Callable[[subprocess.Popen[str]], object]) -> tuple[int, str]:
+    """What becomes of a command when Ctrl-C is pressed: by `ready`, or else once that is done."""
     child = subprocess.Popen(
         [sys.executable, "-m", "talekeeper", *args], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
-    ready(child)
-    child.send_signal(signal.SIGINT)
+    if ready(child) is None:
+        child.send_signal(signal.SIGINT)
     _, err = child.communicate(timeout=30)
     return child.returncode, err
 
@@ -638,7 +639,7 @@ def test_an_import_that_is_interrupted_leaves_nothing(story: Path, desk: Path) -
     run("export", "out.jsonl")
     os.mkfifo(desk / "pipe")
 
-    def feed(child: subprocess.Popen[str]) -> None:
+    def feed(child: subprocess.Popen[str]) -> bool:
         lines = (desk / "out.jsonl").read_text().splitlines(keepends=True)
         with (desk / "pipe").open("w") as pipe:
             pipe.writelines(lines[:30])
@@ -646,6 +647,7 @@ def test_an_import_that_is_interrupted_leaves_nothing(story: Path, desk: Path) -
             time.sleep(1)
             child.send_signal(signal.SIGINT)
             time.sleep(1)
+        return True
 
     code, err = interrupted("import", "pipe", "--story", "copy", ready=feed)
     assert code == 130
@@ -658,13 +660,14 @@ def test_an_import_that_is_interrupted_leaves_no_file_either(story: Path, desk: 
     lines = (desk / "out.jsonl").read_text().splitlines(keepends=True)
     os.mkfifo(desk / "pipe")
 
-    def feed(child: subprocess.Popen[str]) -> None:
+    def feed(child: subprocess.Popen[str]) -> bool:
         with (desk / "pipe").open("w") as pipe:
             pipe.writelines(lines[:30])
             pipe.flush()
             time.sleep(1)
             child.send_signal(signal.SIGINT)
             time.sleep(0.5)
+        return True
 
     code, err = interrupted("import", "pipe", "--file", "new.db", ready=feed)
     assert (code, err.strip()) == (130, "error: stopped")
