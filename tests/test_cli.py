@@ -635,7 +635,8 @@ def test_ctrl_c_is_a_line_and_not_a_traceback(story: Path) -> None:
     assert err.strip() == "error: stopped"
 
 
-def test_an_import_that_is_interrupted_leaves_nothing(story: Path, desk: Path) -> None:
+def half_a_story(desk: Path) -> Callable[[subprocess.Popen[str]], bool]:
+    """Has the story `out.jsonl` come through a pipe, half of it; then Ctrl-C is pressed, and the pipe ends."""
     run("export", "out.jsonl")
     os.mkfifo(desk / "pipe")
 
@@ -649,30 +650,21 @@ def test_an_import_that_is_interrupted_leaves_nothing(story: Path, desk: Path) -
             time.sleep(1)
         return True
 
-    code, err = interrupted("import", "pipe", "--story", "copy", ready=feed)
+    return feed
+
+
+def test_an_import_that_is_interrupted_leaves_nothing(story: Path, desk: Path) -> None:
+    code, err = interrupted("import", "pipe", "--story", "copy", ready=half_a_story(desk))
     assert code == 130
     assert "Traceback" not in err
     assert [row["story"] for row in data("stories")] == ["main", "old-campaign"]
 
 
 def test_an_import_that_is_interrupted_leaves_no_file_either(story: Path, desk: Path) -> None:
-    run("export", "out.jsonl")
-    lines = (desk / "out.jsonl").read_text().splitlines(keepends=True)
-    os.mkfifo(desk / "pipe")
-
-    def feed(child: subprocess.Popen[str]) -> bool:
-        with (desk / "pipe").open("w") as pipe:
-            pipe.writelines(lines[:30])
-            pipe.flush()
-            time.sleep(1)
-            child.send_signal(signal.SIGINT)
-            time.sleep(0.5)
-        return True
-
-    code, err = interrupted("import", "pipe", "--file", "new.db", ready=feed)
+    code, err = interrupted("import", "pipe", "--file", "new.db", ready=half_a_story(desk))
     assert (code, err.strip()) == (130, "error: stopped")
     assert [one.name for one in desk.iterdir() if one.name.startswith("new.db")] == []
-    (desk / "half.jsonl").write_text(lines[0])
+    (desk / "half.jsonl").write_text((desk / "out.jsonl").read_text().splitlines(keepends=True)[0])
     assert "its last line is missing" in error("import", "half.jsonl", "--file", "new.db")
     assert [one.name for one in desk.iterdir() if one.name.startswith("new.db")] == []
     run("import", "out.jsonl", "--file", "new.db")

@@ -430,7 +430,7 @@ def extract(node: Node, children_of: ChildrenOf, turns_of: TurnsOf) -> tuple[Sen
             told = [turn for turn in turns if turn.text]
             drafts = extractive.judged(told, node.known) if told else []
             node.sentences = extractive.choose(drafts, node.limit())
-            if node.closer and not node.author and _TELLING not in node.gathered:
+            if node.closer:  # what stands for part of a chunk is not for long
                 node.gathered[_TELLING] = _worths(turns, told, extractive.words_of(drafts, len(told)))
         if node.level:
             peaks(node, children_of, turns_of)

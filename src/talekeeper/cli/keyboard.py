@@ -14,7 +14,7 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from contextlib import suppress
 from queue import SimpleQueue
-from socket import socketpair
+from socket import socket, socketpair
 from threading import Event, Thread, current_thread, get_ident, main_thread
 from typing import Any, TypeVar
 
@@ -87,8 +87,7 @@ class _Bell:
 
     def __init__(self) -> None:
         self._heard, self._again = Event(), False
-        self._rings, self._rung = socketpair()
-        self._rung.setblocking(False)
+        self._rung: socket | None = None
         self._fd, self._keeps = -1, False
 
     def __enter__(self) -> None:
@@ -96,17 +95,20 @@ class _Bell:
             return  # someone else decides about it
         if not hasattr(signal, "pthread_kill"):
             return
+        rings, self._rung = socketpair()
+        self._rung.setblocking(False)
         self._fd = signal.set_wakeup_fd(self._rung.fileno(), warn_on_full_buffer=False)
         signal.signal(signal.SIGINT, self._hear)
         self._keeps = _keep_keys(True)
-        Thread(target=self._watch, args=(get_ident(),), name="talekeeper-bell", daemon=True).start()
+        Thread(target=self._watch, args=(get_ident(), rings), name="talekeeper-bell", daemon=True).start()
 
     def __exit__(self, *_: object) -> None:
+        if self._rung is None:
+            return
         if self._keeps:
             _keep_keys(False)
-        if signal.getsignal(signal.SIGINT) == self._hear:
-            signal.signal(signal.SIGINT, signal.default_int_handler)
-            signal.set_wakeup_fd(self._fd)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.set_wakeup_fd(self._fd)
         self._heard.set()
         self._rung.close()
 
@@ -117,9 +119,9 @@ class _Bell:
         self._heard.set()
         raise KeyboardInterrupt
 
-    def _watch(self, ident: int) -> None:
-        with self._rings:
-            while signals := self._rings.recv(64):
+    def _watch(self, ident: int, rings: socket) -> None:
+        with rings:
+            while signals := rings.recv(64):
                 while signal.SIGINT in signals and not self._heard.wait(0.1):
                     self._again = True
                     signal.pthread_kill(ident, signal.SIGINT)
