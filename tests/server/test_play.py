@@ -115,6 +115,17 @@ async def test_undo_takes_the_round_back_and_seats_can_be_taken_over(owner: Clie
     assert [one["human"] for one in (await rested(owner))["party"]] == [True, False], "who plays is in the log"
 
 
+async def test_an_epilogue_is_known_to_those_who_heard_it_until_the_story_goes_on(owner: Client) -> None:
+    await play(owner)
+    before = (await owner.get(f"{LAMP}/turns", newest=True))["turns"][-1]["id"]
+    assert not (await owner.get(f"{LAMP}/play"))["told"]
+    await owner.do("POST", f"{LAMP}/finish")
+    assert (await rested(owner))["told"]
+    assert [(await rested(owner, seat=seat))["told"] for seat in ("dm", "nell", "marlo")] == [True, True, False]
+    assert not (await owner.get(f"{LAMP}/play", at=before))["told"], "it was not told by then"
+    assert not (await play(owner))["told"]
+
+
 async def test_two_who_take_the_same_round_back_take_back_one(owner: Client) -> None:
     await play(owner)
     await play(owner, "I sing.")

@@ -2,12 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from playwright.async_api import Page, expect
-from tests.web.conftest import NewPage
+from tests.web.conftest import PATIENCE, NewPage
 
 TOLD = "article[data-id]"
+NEWEST = """async () => {
+  const { story, branch = "main", seat } = Object.fromEntries(new URLSearchParams(location.hash.slice(1)));
+  const asked = new URLSearchParams({ branch, newest: true, limit: 1, ...(seat ? { seat } : {}) });
+  const token = sessionStorage.getItem("talekeeper.token");
+  const answer = await fetch(`/api/v1/stories/${encodeURIComponent(story)}/turns?${asked}`, { headers: token ? { Authorization: `Bearer ${token}` } : {} });
+  return (await answer.json()).turns[0].id;
+}"""
+STANDS = """() => {
+  const asked = Object.fromEntries(new URLSearchParams(location.hash.slice(1)));
+  const panel = document.getElementById("panel");
+  const [tab, story, branch, seat] = JSON.parse(panel?.dataset.where ?? "[]");
+  return tab === (asked.tab ?? "prompt") && story === asked.story && branch === (asked.branch ?? "main") && seat === (asked.seat ?? "") && !panel.querySelector(".loading");
+}"""
 
 
 async def begin(page: Page, scenario: str = "tidelamp", seed: int = 7, name: str | None = None) -> None:
@@ -22,11 +38,20 @@ async def begin(page: Page, scenario: str = "tidelamp", seed: int = 7, name: str
 
 
 async def sit(new_page: NewPage, story: str, **more: Any) -> Page:
-    """A page at that story, between two rounds."""
+    """A page at that story, between two rounds, with all that belongs to it."""
     page = await new_page(story, **more)
-    await expect(page.locator("#step")).to_be_visible()
-    await expect(page.locator(TOLD)).not_to_have_count(0)
+    await rested(page)
+    await expect(page.locator(".seat[data-seat=dm]")).to_have_count(1)
+    await expect(page.locator(".now")).to_contain_text("Turn")
     return page
+
+
+async def rested(page: Page) -> None:
+    """Waits until the round is over and all of it stands there: who has played it may know of its end before its last lines come."""
+    await expect(page.locator("#step")).to_be_visible()
+    await expect(page.locator(f"article[data-id='{await page.evaluate(NEWEST)}']")).to_be_attached()
+    await expect(page.locator(".flight")).to_have_count(0)
+    await expect(page.locator("#step")).to_be_visible()
 
 
 async def rounds(page: Page, count: int) -> None:
@@ -37,7 +62,7 @@ async def rounds(page: Page, count: int) -> None:
             await page.locator("#step").click()
         told = await page.locator(TOLD).count()
         await page.locator(".choice").first.click()
-        await expect(page.locator("#step")).to_be_visible()
+        await rested(page)
         await expect(page.locator(TOLD).nth(told)).to_be_visible()
 
 
@@ -52,15 +77,14 @@ async def whisper(page: Page, to: str, text: str) -> None:
 async def view_as(page: Page, seat: str) -> None:
     await page.locator(f".seat[data-seat='{seat}']").click()
     await expect(page.locator(f".seat[data-seat='{seat}']")).to_have_attribute("aria-pressed", "true")
-    await expect(page.locator("#turns .loading")).to_have_count(0)
+    await page.wait_for_function(STANDS)
 
 
 async def open_tab(page: Page, tab: str) -> str:
     """The words in that panel, when it stands."""
     await page.locator(f"#tab-{tab}").click()
-    panel = page.locator(f"#panel[data-tab={tab}]:not(:has(.loading))")
-    await expect(panel).to_be_visible()
-    return await panel.inner_text()
+    await page.wait_for_function(STANDS)
+    return await page.locator("#panel").inner_text()
 
 
 async def budget(page: Page, tokens: int) -> None:
@@ -74,6 +98,16 @@ async def scrub(page: Page, number: int) -> None:
     await expect(page.locator(".past")).to_be_visible()
 
 
-async def texts(page: Page) -> list[str]:
-    """Every line that is shown."""
-    return await page.locator(f"{TOLD} .words").all_inner_texts()
+async def texts(page: Page, which: str = TOLD) -> list[str]:
+    """Every line that is shown. Found and read in one go: what is drawn anew in between has lost its paragraphs."""
+    read = "which => [...document.querySelectorAll(which)].map((one) => one.innerText)"
+    found: list[str] = await page.evaluate(read, f"{which} .words")
+    return found
+
+
+async def until(true: Callable[[], Awaitable[bool]]) -> None:
+    """Waits for something that `expect` has no words for."""
+    end = time.monotonic() + PATIENCE / 1000
+    while not await true():
+        assert time.monotonic() < end, "it does not come"
+        await asyncio.sleep(0.05)

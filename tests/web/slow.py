@@ -19,7 +19,7 @@ from talekeeper.table.storyteller import Storyteller
 class Slow(Storyteller):
     async def speak(self, ask: Ask) -> AsyncIterator[str]:
         async for piece in super().speak(ask):
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(0.2)
             yield piece
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import suppress
+
 import pytest
-from playwright.async_api import Page, expect
+from playwright.async_api import Error, Page, Route, expect
 from tests.web.conftest import NewPage, NewStory
 from tests.web.hands import TOLD, sit
 
@@ -47,6 +50,60 @@ async def test_an_address_that_names_what_is_not_there_shows_the_story_as_it_is(
     await expect(page.locator("#turns .empty-title")).to_have_text("Before the first line")
     await page.get_by_role("button", name="Back to now").click()
     await expect(page.locator(TOLD)).to_have_count(whole)
+
+
+async def test_what_is_refused_late_is_not_laid_to_where_one_is_by_then(new_page: NewPage, new_story: NewStory) -> None:
+    """The parts of a story that were asked for at an address are answered when the page has left it already."""
+    story = await new_story()
+    page = await new_page(refused=("404",))
+    loading, there, asked, told_so = asyncio.Event(), asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def held(route: Route) -> None:
+        line, odd = "/events?" in route.request.url, "seat=nobody" in route.request.url
+        if line and odd:
+            there.set()
+            await asked.wait()
+        elif odd:
+            asked.set()
+            await told_so.wait()
+        elif "/turns?" in route.request.url:
+            loading.set()
+            await there.wait()
+        with suppress(Error):  # it was given up meanwhile
+            await route.continue_()
+
+    await page.route(f"**/stories/{story}**", held)
+    await go(page, f"story={story}")
+    await loading.wait()
+    await go(page, f"story={story}&seat=nobody")
+    await expect(page.locator(".toast.bad")).to_contain_text("a seat that is not there")
+    told_so.set()
+    await expect(page.locator(TOLD)).not_to_have_count(0)
+    await expect(page.locator(".toast.bad")).to_have_count(1)
+
+
+@pytest.mark.parametrize("part", ["?branch=main", "/play?branch=main"])
+async def test_who_leaves_while_a_story_is_being_opened_asks_for_nothing_more(new_page: NewPage, new_story: NewStory, part: str) -> None:
+    story = await new_story()
+    page = await new_page()
+    await expect(page.locator(".scenario").first).to_be_visible()
+    left, asked = asyncio.Event(), []
+    page.on("request", lambda request: asked.append(request.url))
+
+    async def held(route: Route) -> None:
+        await left.wait()
+        await route.continue_()
+
+    await page.route(f"**/stories/{story}{part}", held)
+    async with page.expect_request(lambda request: request.url.endswith(story + part)):
+        await go(page, f"story={story}")
+    await page.locator(".brand").click()
+    await expect(page.locator(".scenario").first).to_be_visible()
+    asked.clear()
+    async with page.expect_response(lambda answer: answer.url.endswith(story + part)):
+        left.set()
+    await page.evaluate("fetch('/api/v1/me')")  # time enough to ask for more
+    assert [url for url in asked if not url.endswith("/me")] == []
 
 
 async def test_an_address_of_no_story_leads_to_those_that_there_are(new_page: NewPage) -> None:

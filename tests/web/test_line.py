@@ -8,9 +8,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from playwright.async_api import Browser, Page, expect
+from playwright.async_api import Browser, Page, Response, expect
 from tests.web.conftest import Api, Looked, NewPage, NewStory, Server, Shot
-from tests.web.hands import TOLD, begin, rounds, sit, texts
+from tests.web.hands import TOLD, begin, rested, rounds, sit, texts, until
 
 TOKENS = {name: f"tk_{name * 12:.40}" for name in ("owner", "nell")}
 
@@ -82,6 +82,7 @@ async def test_what_was_told_while_the_line_was_down_is_there_when_it_is_back(
     await expect(page.locator("article.whisper", has_text="While you were away.")).to_be_visible()
     await expect(page.locator(".banner")).to_have_count(0)
     told = (await api("GET", f"/stories/{story}/turns", limit="200"))["turns"]
+    await expect(page.locator(TOLD).last).to_have_attribute("data-id", told[-1]["id"])
     assert (await texts(page))[-1].split() == told[-1]["text"].split()
     await wire.cut()
 
@@ -123,8 +124,9 @@ async def test_a_round_that_someone_else_took_back_is_not_followed_by_another(ne
     await two.locator("#undo").click()
     await expect(two.locator(".toast.bad")).to_contain_text("Someone else was faster, so nothing was done.")
     assert (await api("GET", f"/stories/{story}/play"))["round"] == before - 1
-    left = await one.locator(TOLD).count()
-    await expect(two.locator(TOLD)).to_have_count(left)  # what is shown is up to date, and can be taken back
+    left = len((await api("GET", f"/stories/{story}/turns", limit=120, newest=True))["turns"])
+    for page in (one, two):
+        await expect(page.locator(TOLD)).to_have_count(left)  # what is shown is up to date, and can be taken back
     await two.locator("#undo").click()
     await expect(two.locator(".toast:not(.bad)")).to_contain_text("taken back")
     await expect(one.locator(f"{TOLD}:nth-of-type({left})")).to_have_count(0)
@@ -139,9 +141,20 @@ async def test_an_undo_in_someones_view_is_bound_to_the_whole_story(new_page: Ne
     page = await new_page(f"#story={story}&seat=osric")
     await expect(page.locator("#step")).to_be_visible()
     before = (await api("GET", f"/stories/{story}/play"))["round"]
+    played: list[int] = []
+
+    async def heard(answer: Response) -> None:
+        if "/play?" in answer.url:
+            played.append((await answer.json())["round"])
+
+    page.on("response", heard)
     await api.rounds(story, 2)
-    await expect(page.locator("#step")).to_be_visible()
-    await page.wait_for_timeout(300)
+
+    async def knows() -> bool:
+        return before + 2 in played
+
+    await until(knows)
+    await rested(page)
     for _ in range(3):
         await page.locator("#undo").click()
         await expect(page.locator(".toast")).to_contain_text("The last round is taken back.")

@@ -65,10 +65,25 @@ async def test_a_long_story_is_read_from_end_to_end(new_page: NewPage, long_stor
     await expect(page.locator(TOLD).last).to_contain_text(f"Mile {TURNS}:")
 
 
+async def test_who_comes_to_the_table_moves_nothing_that_is_read(new_page: NewPage, api: Api, long_story: str) -> None:
+    page = await new_page(long_story)
+    await expect(page.locator(TOLD).last).to_contain_text(f"Mile {TURNS}:")
+    await expect(page.locator(".seat[data-seat=dm]")).to_have_count(1)
+    read = page.locator(TOLD, has_text=f"Mile {TURNS - 60}:")
+    await read.evaluate("one => one.scrollIntoView({ block: 'start' })")
+    before = await read.bounding_box()
+    await api("PUT", f"/stories/{long_story}/seats/jon", {"name": "Jon the Carter", "role": "npc"})
+    await expect(page.locator(".seat[data-seat=jon]")).to_be_visible()
+    after = await read.bounding_box()
+    assert before is not None
+    assert after is not None
+    assert abs(before["y"] - after["y"]) < 2
+
+
 async def test_its_memory_leads_down_to_turns_that_are_far_away(new_page: NewPage, long_story: str) -> None:
     page = await new_page(long_story)
     await open_tab(page, "memory")
-    tags = await page.locator(".fold .tag").all_inner_texts()
+    tags = await page.evaluate("[...document.querySelectorAll('.fold .tag')].map((one) => one.innerText)")
     assert any(tag in ("level 2", "level 3") for tag in tags), tags
     await page.locator(".fold .sentence").first.click()
     await expect(page.locator("article.lit").first).to_be_in_viewport()

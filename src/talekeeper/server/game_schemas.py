@@ -78,6 +78,7 @@ class Play(Model):
     auto: bool = Field(description="Whether rounds follow each other by themselves.")
     waiting: str | None = Field(description="The seat whose turn is being waited for; in the view of a seat: only its own.")
     ending: str = Field(description="How the story ended; empty as long as it has not.")
+    told: bool = Field(description="Whether the epilogue was told in the last round; for the dm and the party.")
     failed: str = Field(description="Why the last round was given up; for the dm.")
     lines: list[FlightLine] = Field(description="The round in flight, as far as this view hears it.")
 

@@ -144,8 +144,9 @@ function load(...parts) {
     while (due.size && app.story) {
       await new Promise((go) => setTimeout(go, 20));
       const now = [...due];
+      const here = place();
       due.clear();
-      await fetchParts(now).catch(wrong);
+      await fetchParts(now).catch((error) => { if (here === place()) wrong(error); });
     }
     loading = null;
   })();
@@ -173,11 +174,12 @@ const PARTS = {
     return { turns: page.turns, before: page.more, after: false, ...now };
   },
   async play() {
+    const here = place(); // one who goes elsewhere takes nothing along, and nothing more is asked for
     const game = app.game ?? (await get(app.path, { ...app.where, seat: app.seat })).game;
-    if (!game) return { game, play: null, scene: null };
+    if (!game || here !== place()) return { game, play: null, scene: null };
     try {
       const play = await get(`${app.path}/play`, app.view);
-      return { game, play, scene: hasScene(play) ? await get(`${app.path}/scene`, { ...app.point, seat: sceneFor(play) }) : null };
+      return { game, play, scene: here === place() && hasScene(play) ? await get(`${app.path}/scene`, { ...app.point, seat: sceneFor(play) }) : null };
     } catch (error) {
       if (!(error instanceof Problem) || ![422, 503].includes(error.status)) throw error;
       return { play: null, scene: null, game: false }; // a scenario that is not here, or a server that cannot play

@@ -6,7 +6,7 @@ const LONGEST = 4000;
 
 export function drawComposer(app, place) {
   const { play } = app;
-  const state = JSON.stringify([app.story, app.mode, app.seat, app.at, app.branch, app.dm, app.game, play && [play.waiting, play.running, play.auto, play.ending, play.failed, play.round, play.party.map((one) => one.id)], play ? app.mode === "act" && app.scene?.choices : [app.seats, app.turns.length > 0]]);
+  const state = JSON.stringify([app.story, app.mode, app.seat, app.at, app.branch, app.dm, app.game, play && [play.waiting, play.running, play.auto, play.ending, play.told, play.failed, play.round, play.party.map((one) => one.id)], play ? app.mode === "act" && app.scene?.choices : [app.seats, app.turns.length > 0]]);
   if (place.dataset.state === state) return;
   place.dataset.state = state;
   const focused = place.contains(document.activeElement) ? document.activeElement.id : "";
@@ -63,7 +63,8 @@ function acting(app) {
   if (play.waiting) return h("p", { class: "waiting" }, `Waiting for ${app.name(play.waiting)}.`);
   if (!app.dm) return h("p", { class: "waiting" }, "Waiting for the others.");
   const begun = play.round > 1;
-  return h("div", {}, play.ending ? h("p", { class: "muted" }, "The story has come to its end. What follows is aftermath.") : null,
+  const over = play.ending ? "The story has come to its end. What follows is aftermath." : play.told ? "The end has been told. Play on if you like, or undo it." : "";
+  return h("div", {}, over ? h("p", { class: "muted" }, over) : null,
     h("div", { class: "buttons" }, h("button", { class: "button primary large", id: "step", onclick: () => app.step() }, begun ? "Next round" : "Begin"),
       h("button", { class: "button quiet", id: "play-on", onclick: () => app.auto(true) }, sign("play"), "Play on")));
 }

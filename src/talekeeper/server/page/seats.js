@@ -32,7 +32,7 @@ function controls(app) {
     button("step", "Step", { id: "step-once", title: "Play one round (n)", disabled: play.running || Boolean(play.waiting) || past, onclick: () => app.step() }),
     button(play.auto ? "pause" : "play", play.auto ? "Pause" : "Play", { id: "auto", title: "Let the AI seats play on, or pause (p)", disabled: past, "aria-pressed": String(play.auto), onclick: () => app.auto(!play.auto) }),
     button("undo", "Undo", { id: "undo", title: "Take the last round back (u)", disabled: play.running || play.round < 2 || past, onclick: () => app.undo() }),
-    button("flag", "End", { id: "finish", title: "Bring the story to its end", disabled: play.running || Boolean(play.waiting) || Boolean(play.ending) || past, onclick: end }));
+    button("flag", "End", { id: "finish", title: "Bring the story to its end", disabled: play.running || Boolean(play.waiting) || Boolean(play.ending) || play.told || past, onclick: end }));
 }
 
 function seat(app, id, label, sub, more = null, now = "") {

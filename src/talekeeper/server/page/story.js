@@ -6,6 +6,7 @@ const EDGE = 600; // pixels from an edge at which more is asked for
 const SHOWN = 7;
 
 const articles = new Map();
+let called = ""; // how everyone was called when they were made
 let watched = null;
 
 export function drawTurns(app) {
@@ -14,10 +15,13 @@ export function drawTurns(app) {
   const fresh = column.dataset.place !== key;
   const low = fresh || (column.scrollHeight - column.scrollTop - column.clientHeight < NEAR && !app.after);
   const anchor = low ? null : firstInSight(column);
-  if (fresh) { articles.clear(); column.dataset.place = key; }
+  const people = JSON.stringify([app.dm, known(), app.party.map((one) => one.name), app.seats.map((one) => one.name)]);
+  if (fresh || called !== people) articles.clear(); // every line says who heard it
+  column.dataset.place = key;
+  called = people;
   arrange($("turns"), more(app, "before"), rows(app, fresh), more(app, "after"), app.after || app.at ? [] : flight(app), nothing(app));
   if (low && !app.lit?.held) column.scrollTop = column.scrollHeight;
-  else if (anchor) column.scrollTop += anchor.one.getBoundingClientRect().top - anchor.top;
+  else if (articles.has(anchor?.id)) column.scrollTop += articles.get(anchor.id).getBoundingClientRect().top - anchor.top;
   lightTurns(app);
   if (watched !== column) watch(app, column);
 }
@@ -33,7 +37,7 @@ function watch(app, column) {
 function firstInSight(column) {
   const top = column.getBoundingClientRect().top;
   const one = [...column.querySelectorAll("article[data-id]")].find((row) => row.getBoundingClientRect().bottom > top);
-  return one ? { one, top: one.getBoundingClientRect().top } : null;
+  return one ? { id: one.dataset.id, top: one.getBoundingClientRect().top } : null;
 }
 
 function edge(app, column) {
@@ -56,7 +60,7 @@ function rows(app, fresh) {
   const shown = app.turns.map((turn) => {
     const scene = sceneOf(turn, before);
     before = { location: turn.location ?? before?.location ?? null, when: turn.when ?? before?.when ?? null };
-    const stamp = JSON.stringify([turn.text, turn.pinned, turn.revision, turn.number, app.dm, known()]);
+    const stamp = JSON.stringify([turn.text, turn.pinned, turn.revision, turn.number]);
     let made = articles.get(turn.id);
     if (made?.dataset.stamp !== stamp) {
       const isNew = !made && had && !fresh && turn.id === app.turns.at(-1).id;

@@ -93,7 +93,7 @@ async def _played(room: Room, book: Past, seat: str | None) -> games.Play:
     table, state, setup = room.table, await room.table.state_at(book), await room.table.setup_at(book)
     return games.Play(
         scenario=setup.pack, title=table.scenario.title, round=await table.round_now(book), party=_party(table, setup, state, seat),
-        running=False, auto=False, waiting=None, ending=state.ending, failed="", lines=[],
+        running=False, auto=False, waiting=None, ending=state.ending, told=await _is_told(room, seat, book), failed="", lines=[],
     )  # fmt: skip
 
 
@@ -104,9 +104,15 @@ async def _play(room: Room, seat: str | None) -> games.Play:
     return games.Play(
         scenario=table.setup.pack, title=table.scenario.title, round=await table.round_now(),
         party=_party(table, table.setup, state, seat), running=room.running, auto=room.auto,
-        waiting=waiting if seat in (None, DM, waiting) else None, ending=state.ending, failed=room.failed if seat is None else "",
+        waiting=waiting if seat in (None, DM, waiting) else None, ending=state.ending, told=await _is_told(room, seat),
+        failed=room.failed if seat is None else "",
         lines=[games.FlightLine(line=line.key, role=line.role, seat=line.seat, text=line.text, ended=line.ended) for line in heard],
     )  # fmt: skip
+
+
+async def _is_told(room: Room, seat: str | None, book: Past | None = None) -> bool:
+    """Whoever is not of the party has not heard it."""
+    return seat in (None, DM, *room.table.setup.party) and await room.table.is_told(book)
 
 
 def _party(table: Table, setup: Setup, state: GameState, seat: str | None) -> list[games.Player]:
