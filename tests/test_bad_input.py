@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import talekeeper as tk
 from talekeeper import memory
+from talekeeper.memory import callbacks
 
 if TYPE_CHECKING:
     from tests.conftest import OpenKeeper
@@ -16,6 +19,8 @@ if TYPE_CHECKING:
 KEY = tk.MemoryKey("acme", "ana", "ash-crown")
 SEATS = (tk.Seat("dm", role="dm"), tk.Seat("rogue"), tk.Seat("bard"), tk.Seat("a"), tk.Seat("b"))
 LIMIT = 100 * 1024
+HUGE = 10**400
+LONG = "x" * (2 * LIMIT)
 
 
 async def look(story: tk.Story) -> Any:
@@ -115,8 +120,13 @@ async def test_odd_but_valid_text_is_kept_as_it_is(story: tk.Story, text: str) -
     assert (await story.turn(turn.id)).text == text
 
 
+async def watched(story: tk.Story, watcher: Any) -> None:
+    story.watch(watcher)
+
+
 def bad_calls() -> dict[str, tuple[Call, type[tk.TalekeeperError], str | None]]:
     any_: Any = None
+    bard: Any = "ab"
     bad: dict[str, tuple[Call, type[tk.TalekeeperError], str | None]] = {
         "unknown speaker": (lambda s: s.append("rouge", "Hi."), tk.UnknownSeat, "did you mean 'rogue'"),
         "no such speaker at all": (lambda s: s.append("zzz", "Hi."), tk.UnknownSeat, "there are: a, b, bard, dm, rogue"),
@@ -228,6 +238,46 @@ def bad_calls() -> dict[str, tuple[Call, type[tk.TalekeeperError], str | None]]:
         "fork named by a number": (lambda s: s.fork(name=5), tk.WrongType, "name"),  # type: ignore[arg-type]
         "switch to an unknown branch": (lambda s: s.switch("nope"), tk.UnknownBranch, "main"),
         "switch to None": (lambda s: s.switch(any_), tk.InvalidInput, None),
+        "switch to a list": (lambda s: s.switch([]), tk.WrongType, "branch"),  # type: ignore[arg-type]
+        "adopt a list": (lambda s: s.adopt([]), tk.WrongType, "branch"),  # type: ignore[arg-type]
+        "a story on a list": (lambda s: s._keeper.story(KEY, branch=[]), tk.WrongType, "branch"),  # type: ignore[arg-type]
+        "reveal to None": (lambda s: s.reveal(2, any_), tk.WrongType, "to must be a list"),
+        "reveal to a number": (lambda s: s.reveal(2, 5), tk.WrongType, "to must be a list"),  # type: ignore[arg-type]
+        "turns of a number of kinds": (lambda s: s.turns(kinds=5), tk.WrongType, "kinds"),  # type: ignore[arg-type]
+        "turns of a list of lists": (lambda s: s.turns(kinds=[[]]), tk.InvalidInput, "kinds"),  # type: ignore[list-item]
+        "mark of a number": (lambda s: s.mark("x", {}, of=5), tk.WrongType, "of"),  # type: ignore[arg-type]
+        "mark of one turn": (lambda s: s.mark("x", {}, of="own-1"), tk.WrongType, "of"),
+        "mark that drops a number": (lambda s: s.mark("x", {}, of=[2], drops=5), tk.WrongType, "drops"),  # type: ignore[arg-type]
+        "mark heard by a number": (lambda s: s.mark("x", {}, heard_by=5), tk.WrongType, "heard_by"),  # type: ignore[arg-type]
+        "mark heard by a string": (lambda s: s.mark("x", {}, heard_by="ab"), tk.WrongType, "heard_by"),
+        "a mark of its own of a number": (lambda s: s.mark_many([tk.Mark("x", {}, of=any_)]), tk.WrongType, "of"),
+        "a mark of its own heard by a string": (lambda s: s.mark_many([tk.Mark("x", {}, heard_by=bard)]), tk.WrongType, "heard_by"),
+        "topics with a number": (lambda s: s.topics("dm", prefix=5.5), tk.WrongType, "prefix"),  # type: ignore[arg-type]
+        "ordinals of a number": (lambda s: s.ordinals("dm", 5), tk.WrongType, "turns"),  # type: ignore[arg-type]
+        "ordinals of ids": (lambda s: s.ordinals("dm", ["own-1"]), tk.WrongType, "number"),  # type: ignore[list-item]
+        "ordinals of no one": (lambda s: s.ordinals(any_, [1]), tk.WrongType, "seat"),
+        "gather nothing": (lambda s: s.gather("dm", any_), tk.WrongType, "Gathering"),
+        "gather of no one": (lambda s: s.gather(any_, any_), tk.WrongType, "seat"),
+        "stretch of no one": (lambda s: s.stretch(any_), tk.WrongType, "seat"),
+        "extras with a number": (lambda s: s.context("rogue", extras={"facts": 5}), tk.WrongType, "list of notes"),  # type: ignore[dict-item]
+        "a huge budget": (
+            lambda s: s.context("rogue", budget=HUGE),
+            tk.InvalidInput,
+            "at most 9223372036854775807, not a number of 1329 bits",
+        ),
+        "a huge budget of a brief": (lambda s: s.brief("rogue", budget=HUGE), tk.InvalidInput, "budget must be at most"),
+        "a huge budget of folds": (lambda s: s.folds("rogue", budget=HUGE), tk.InvalidInput, "budget must be at most"),
+        "a huge rank": (lambda s: s.mark("moment", {"a": 1}, of=[1], rank=HUGE), tk.InvalidInput, "rank must be a number"),
+        "rewind to a huge number": (lambda s: s.rewind(10**5000), tk.UnknownTurn, "no entry number a number of"),
+        "a turn of a huge number": (lambda s: s.turn(10**5000), tk.UnknownTurn, "goes from 1 to"),
+        "extras None of a part": (lambda s: s.context("rogue", extras={"facts": any_}), tk.WrongType, "a list of notes, not to NoneType"),
+        "a note of the rank None": (lambda s: s.context("rogue", extras={"facts": [tk.Note("x", rank=any_)]}), tk.InvalidInput, "rank"),
+        "a note of the sources 5": (
+            lambda s: s.context("rogue", extras={"facts": [tk.Note("x", sources=5)]}),  # type: ignore[arg-type]
+            tk.WrongType,
+            "sources",
+        ),
+        "a watcher that is none": (lambda s: watched(s, 5), tk.WrongType, "a watcher must be a function"),
         "regenerate over a pin": (lambda s: s.regenerate("x" * (LIMIT + 1)), tk.InvalidInput, "bytes"),
     }
     return bad
@@ -245,6 +295,39 @@ async def test_a_call_that_cannot_mean_anything_is_refused(quick_story: tk.Story
     assert await look(quick_story) == before, "a refused call left something behind"
 
 
+LONG_CALLS: dict[str, Call] = {
+    "speaker": lambda s: s.append(LONG, "Hi."),
+    "kind": lambda s: s.append("dm", "Hi.", kind=LONG),  # type: ignore[arg-type]
+    "hearers": lambda s: s.append("dm", "Hi.", heard_by=LONG),
+    "version": lambda s: s.append("dm", "Hi.", expected_version=LONG),
+    "turn": lambda s: s.turn(LONG),
+    "fold": lambda s: s.fold(LONG),
+    "override": lambda s: s.override(LONG, "Text."),
+    "branch": lambda s: s.switch(LONG),
+    "part": lambda s: s.context("rogue", extras={LONG: []}),
+    "rank": lambda s: s.mark("moment", {"a": 1}, of=[1], rank=LONG),  # type: ignore[arg-type]
+    "drop": lambda s: s.mark("moment", {"a": 1}, of=[1], drops=["x" * 200]),
+    "callback": lambda s: callbacks.add(s, "x", LONG, of=1),  # type: ignore[arg-type]
+    "contributors": lambda s: memory.remember(s, "rogue", contributors=LONG),  # type: ignore[arg-type]
+    "session": lambda s: memory.session_summary(s, "rogue", 10**4000),
+}
+
+
+@pytest.mark.parametrize("name", LONG_CALLS)
+async def test_an_error_does_not_say_all_of_a_long_value_again(quick_story: tk.Story, name: str) -> None:
+    with pytest.raises(tk.TalekeeperError) as raised:
+        await LONG_CALLS[name](quick_story)
+    assert len(str(raised.value)) < 500
+
+
+async def test_the_greatest_number_that_is_taken_is_no_trouble(quick_story: tk.Story) -> None:
+    most = 2**63 - 1
+    assert (await quick_story.context("rogue", budget=most)).text
+    assert (await quick_story.brief("rogue", budget=most)).text
+    assert await quick_story.recall("rogue", "gate", limit=most)
+    assert (await quick_story.mark("moment", {"a": 1}, of=[1], rank=1e100, keep=most)).rank == 1e100
+
+
 async def test_refused_calls_leave_nothing_behind_on_any_store(story: tk.Story) -> None:
     before = await look(story)
     for name, (call, _, _) in BAD_CALLS.items():
@@ -256,6 +339,34 @@ async def test_refused_calls_leave_nothing_behind_on_any_store(story: tk.Story) 
         else:
             await story.rewind(int(version.split(".")[1]))
     assert (await look(story))[2:6] == before[2:6]
+
+
+async def test_what_comes_as_an_iterator_is_as_good_as_a_list(keeper: tk.Keeper) -> None:
+    def each(*values: Any) -> Any:
+        return (value for value in values)
+
+    story = await keeper.story(KEY, seats=[*SEATS, tk.Seat("owl", aliases=each("Strix"))])
+    assert {seat.id: seat for seat in story.seats}["owl"].aliases == ("Strix",)
+    first = await story.append("dm", "Psst.", heard_by=each("a", "b"), mentions=each("Elena"), cites=each("x"))
+    assert (first.audience, first.mentions, first.cites) == (("a", "b", "dm"), ("Elena",), ("x",))
+    again = await story.append("dm", "Psst.", heard_by=each("a"))
+    assert (await story.append("dm", "Psst.", heard_by=each("a"))).audience == again.audience == ("a", "dm")
+    drafts = each(
+        tk.Draft("dm", "So.", each("b"), mentions=each("Borin"), marks=each(tk.Mark("x", {}, of=each(first), heard_by=each("b"))))
+    )
+    (drafted,) = await story.append_many(drafts)
+    assert (drafted.audience, drafted.mentions) == (("b", "dm"), ("Borin",))
+    assert [mark.sources for mark in await story.marks("b", "x")] == [(first.id, drafted.id)]
+    assert (await story.note("Lore.", heard_by=each("bard"))).audience == ("bard", "dm")
+    assert (await story.reveal(first, each("bard"))).audience == ("bard", "dm")
+    assert (await story.regenerate("Otherwise.", mentions=each("Mira"))).mentions == ("Mira",)
+    assert [turn.kind for turn in await story.turns(kinds=each("note", "event"))] == ["note", "event"]
+    (mark,) = await story.mark_many(each(tk.Mark("y", {}, of=each(first))))
+    new = await story.mark("y", {"n": 1}, of=each(1, first), heard_by=each("a", "b"), drops=each(mark.id))
+    assert (new.sources, new.audience) == ((first.id, first.id), ("a", "b", "dm"))
+    assert await story.marks("a", "y") == [new]
+    assert await story.ordinals("a", each(1, again)) == [1, 2]
+    assert "(!)" in (await story.context("a", extras={"facts": each(tk.Note("(!)"))})).text
 
 
 # -- keys and seats ----------------------------------------------------------------------------------------------------
@@ -303,6 +414,8 @@ BAD_SEATS: dict[str, tuple[Any, type[tk.TalekeeperError], str]] = {
     "a negative limit": ([tk.Seat("x", token_limit=-5)], tk.InvalidInput, "at least 1"),
     "a limit True": ([tk.Seat("x", token_limit=True)], tk.WrongType, "bool"),
     "a limit as text": ([tk.Seat("x", token_limit="8k")], tk.WrongType, "str"),  # type: ignore[arg-type]
+    "a huge limit": ([tk.Seat("x", token_limit=HUGE)], tk.InvalidInput, "at most"),
+    "a name that is a list": ([tk.Seat("x", name=[])], tk.WrongType, "name"),  # type: ignore[arg-type]
     "fold_at 0": ([tk.Seat("x", fold_at=0)], tk.InvalidInput, "fold_at"),
     "fold_at 1.5": ([tk.Seat("x", fold_at=1.5)], tk.InvalidInput, "fold_at"),
     "fold_at nan": ([tk.Seat("x", fold_at=float("nan"))], tk.InvalidInput, "fold_at"),
@@ -345,6 +458,77 @@ async def test_a_summarizer_that_cannot_be_called_is_refused() -> None:
         tk.open(":memory:", summarizer="gpt")  # type: ignore[arg-type]
 
 
+async def rules_nothing(action: str) -> Any:
+    return "14. Hits."
+
+
+BAD_SETTINGS: dict[str, tuple[dict[str, Any], str]] = {
+    "no model at once": ({"models_at_once": 0}, "models_at_once must be at least 1, not 0"),
+    "fewer than none at once": ({"models_at_once": -1}, "models_at_once must be at least 1, not -1"),
+    "models at once as text": ({"models_at_once": "2"}, "models_at_once must be a whole number, not str"),
+    "a retry that is a number": ({"retry": 5}, "retry must be a RetryPolicy, not int"),
+    "a counter that is a number": ({"counter": 5}, "a counter must have `id`, `additive` and `count`"),
+    "no clock": ({"clock": None}, "a clock must be a function that gives seconds, not NoneType"),
+    "a timeout as text": ({"timeout": "x"}, "timeout must be a number of seconds, not str"),
+    "a timeout that is no number": ({"timeout": float("nan")}, "timeout must be a number of seconds from 0 up, not nan"),
+    "a negative timeout": ({"timeout": -1}, "timeout must be a number of seconds from 0 up, not -1"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_SETTINGS)
+@pytest.mark.parametrize("summarizer", [None, rules_nothing], ids=["extractive", "model"])
+def test_settings_that_make_no_sense_are_refused_before_anything_is_made(name: str, summarizer: Any, tmp_path: Path) -> None:
+    settings, message = BAD_SETTINGS[name]
+    with pytest.raises(tk.InvalidInput, match=re.escape(message)):
+        tk.open(tmp_path / "saga.db", summarizer=summarizer, **settings)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("path", ["a\0b.db", "half \ud83d.db", "x" * 300 + ".db", "x" * 253, "long/" * 2000], ids=range(5))
+def test_a_path_that_no_file_can_have_is_refused_before_anything_is_made(path: str, tmp_path: Path) -> None:
+    for target in (str(tmp_path / "") + "/" + path, tmp_path / path):
+        with pytest.raises(tk.InvalidInput, match="cannot be the path of a file") as raised:
+            tk.open(target)
+        assert len(str(raised.value)) < 1000
+    assert not list(tmp_path.iterdir())
+
+
+BAD_MAKINGS: dict[str, Callable[[], object]] = {
+    "a pause that is no number": lambda: tk.RetryPolicy(pause=float("nan")),
+    "a pause below 0": lambda: tk.RetryPolicy(pause=-1),
+    "attempts as text": lambda: tk.RetryPolicy(attempts="3"),  # type: ignore[arg-type]
+    "no seconds to recover": lambda: tk.RetryPolicy(recover_after=None),  # type: ignore[arg-type]
+    "a janitor without a model": lambda: tk.Janitor(None),  # type: ignore[arg-type]
+    "a janitor's timeout": lambda: tk.Janitor(rules_nothing, timeout=float("nan")),  # type: ignore[arg-type]
+    "a canon of None": lambda: tk.Recipe(canon=None),  # type: ignore[arg-type]
+    "a heading that is a number": lambda: tk.Recipe(story_heading=5),  # type: ignore[arg-type]
+    "an empty heading": lambda: tk.Recipe(story_heading=""),
+    "a fold_at as text": lambda: tk.Recipe(fold_at="x"),  # type: ignore[arg-type]
+    "parts that are a number": lambda: tk.Recipe(volatile=5),  # type: ignore[arg-type]
+    "parts that are text": lambda: tk.Recipe(volatile=("facts",)),  # type: ignore[arg-type]
+    "a share as text": lambda: tk.Part("x", "## X\n", share="x"),  # type: ignore[arg-type]
+    "a huge share": lambda: tk.Part("x", "## X\n", share=HUGE),
+    "a part's name of None": lambda: tk.Part(None, "## X\n"),  # type: ignore[arg-type]
+    "most as text": lambda: tk.Part("x", "## X\n", topic="moment", most="5"),  # type: ignore[arg-type]
+    "no priority": lambda: tk.Part("x", "## X\n", priority=None),  # type: ignore[arg-type]
+    "a factor of None": lambda: tk.Heuristic(factor=None),  # type: ignore[arg-type]
+    "a family that is a list": lambda: tk.counter_for([]),  # type: ignore[arg-type]
+    "an estimate of None": lambda: tk.estimate_tokens(None),  # type: ignore[arg-type]
+    "an estimate of bytes": lambda: tk.estimate_tokens(b"x"),  # type: ignore[arg-type]
+    "a key of numbers": lambda: tk.MemoryKey(5, "u", "s").composite(),  # type: ignore[arg-type]
+    "a long family": lambda: tk.counter_for(LONG),
+    "a long encoding": lambda: tk.Exact(LONG),
+    "a long heading": lambda: tk.Recipe(story_heading=LONG[:LIMIT]),
+}
+
+
+@pytest.mark.parametrize("name", BAD_MAKINGS)
+def test_what_is_made_of_wrong_values_is_refused_at_once(name: str) -> None:
+    with pytest.raises(tk.InvalidInput) as raised:
+        BAD_MAKINGS[name]()
+    assert len(str(raised.value)) < 500
+
+
 async def test_a_keeper_that_is_not_open_says_how_to_open_it() -> None:
     with pytest.raises(tk.InvalidInput, match="async with"):
         await tk.open(":memory:").story(KEY, seats=SEATS)
@@ -369,14 +553,11 @@ async def test_only_a_path_or_a_store_can_be_opened(target: object) -> None:
             pass
 
 
-async def rules_nothing(action: str) -> Any:
-    return "14. Hits."
-
-
 BAD: Any = 5
 MEMORY_CALLS: dict[str, tuple[Call, str]] = {
     "a threshold that is no number": (lambda s: memory.MemoryManager(s).is_near_limit("rogue", float("nan")), "threshold must be a number"),
     "an endless threshold": (lambda s: memory.MemoryManager(s).is_near_limit("rogue", float("inf")), "threshold must be a number"),
+    "a huge budget": (lambda s: memory.remember(s, "rogue", budget=HUGE), "budget must be at most"),
     "no state": (lambda s: memory.context_manager(None), "agents' memory is that of a Story, not of a NoneType"),  # type: ignore[call-overload]
     "a state without a story": (lambda s: memory.context_manager({}), 'put it under "story"'),
     "no contributors": (lambda s: memory.remember(s, "rogue", contributors=None), "contributors must be a list"),  # type: ignore[arg-type]

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import re
@@ -9,6 +10,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import termios
 import textwrap
 import time
 from collections.abc import Callable, Iterator
@@ -448,6 +450,8 @@ def test_a_story_that_is_not_in_the_file_is_named(name: str, story: Path) -> Non
         (["log", "--branch", "nope"], "no branch 'nope'"),
         (["log", "--kinds", "sung"], "kinds must be a list out of"),
         (["init", "--seat", "x:pc:0"], "must be at least 1"),
+        (["context", "rogue", "--budget", "9" * 400], "budget must be at most 9223372036854775807"),
+        (["rewind", "9" * 5000], "no turn with the id '999"),
     ],
 )
 def test_what_cannot_be_done_is_said_in_one_line(args: list[str], message: str, story: Path) -> None:
@@ -464,6 +468,7 @@ def test_what_cannot_be_done_is_said_in_one_line(args: list[str], message: str, 
         (["recall", "rogue", "x", "--limit", "0"], "Invalid value for '--limit'"),
         (["append", "dm", "x", "--mood", "sad"], "No such option"),
         (["init", "--seat", "a:b:c:d"], "write ID, ID:ROLE or ID:ROLE:LIMIT"),
+        (["init", "--seat", "x:pc:" + "9" * 5000], "write ID, ID:ROLE or ID:ROLE:LIMIT"),
         (["init", "--seat", "x:king"], "a seat is dm, pc or npc"),
         (["bench", "nothing"], "No such command"),
     ],
@@ -629,8 +634,17 @@ def interrupted(*args: str, ready: Callable[[subprocess.Popen[str]], object]) ->
     return child.returncode, err
 
 
+def listening(child: subprocess.Popen[str]) -> None:
+    """Half a line is typed, and the command has taken it."""
+    assert child.stdin is not None
+    child.stdin.write("Half a li")
+    child.stdin.flush()
+    while fcntl.ioctl(child.stdin, termios.FIONREAD, bytes(4)) != bytes(4):
+        time.sleep(0.01)
+
+
 def test_ctrl_c_is_a_line_and_not_a_traceback(story: Path) -> None:
-    code, err = interrupted("append", "dm", ready=lambda child: time.sleep(1.5))
+    code, err = interrupted("append", "dm", ready=listening)
     assert code == 130
     assert err.strip() == "error: stopped"
 
@@ -673,7 +687,7 @@ def test_an_import_that_is_interrupted_leaves_no_file_either(story: Path, desk: 
 
 def test_ctrl_c_pressed_twice_is_no_traceback_either(story: Path) -> None:
     def impatient(child: subprocess.Popen[str]) -> None:
-        time.sleep(1.5)
+        listening(child)
         child.send_signal(signal.SIGINT)
         time.sleep(0.03)
 

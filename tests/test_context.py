@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 import math
 import re
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,7 +15,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import talekeeper as tk
+from talekeeper.ports import Postings
 from talekeeper.recipe import DEFAULT_RECIPE
+from talekeeper.stores.in_memory import InMemoryStore
 
 if TYPE_CHECKING:
     from tests.conftest import OpenKeeper
@@ -415,6 +419,42 @@ async def test_a_pinned_note_never_drops_silently(keeper: tk.Keeper, story: tk.S
     assert "pinned fact" in (await story.context("rogue", budget=raised.value.needed, extras=extras)).text
 
 
+@pytest.mark.parametrize("recipe", [DEFAULT_RECIPE, tk.QUESTION_RECIPE], ids=["default", "question"])
+@pytest.mark.parametrize("parts", [["callbacks"], ["knowledge"], ["facts", "callbacks", "knowledge"]], ids="+".join)
+async def test_pinned_notes_stay_within_the_budget_whatever_is_recalled_before_them(
+    keeper: tk.Keeper, story: tk.Story, recipe: tk.Recipe, parts: list[str]
+) -> None:
+    await tell(story, 100)
+    extras = {part: [tk.Note(f"The {part} of Captain Voss " + "are with the ferryman " * 6, pinned=True), tk.Note("x")] for part in parts}
+    shown = 0
+    for budget in range(0, 700, 3):
+        try:
+            context = await story.context("rogue", budget=budget, query="silver coins on the table", recipe=recipe, extras=extras)
+        except tk.BudgetTooSmall:
+            continue
+        shown += 1
+        check_sums(context, keeper.counter.count)
+        assert all(f"- The {part} of Captain Voss" in context.text for part in parts)
+    assert shown > 100
+
+
+@pytest.mark.parametrize(
+    "shares", [(0.5, 0.5, None), (0.15, 1.0, None), (0.9, 0.35, None), (0.0, 0.35, None), (0.15, 0.9, 0.5), (1.0, 1.0, 0.1)], ids=str
+)
+async def test_whatever_the_shares_of_a_recipe_every_turn_is_represented(
+    keeper: tk.Keeper, story: tk.Story, shares: tuple[float, float, float | None]
+) -> None:
+    canon, share, fold_at = shares
+    for n in range(10):
+        await story.note(f"Sheet {n}: strength, honour and a long list of the virtues of the house of Ember.")
+    await tell(story, 150)
+    heard = {turn.id for turn in await story.turns(seat="rogue", limit=200)}
+    for budget in (128, 200, 500, 1000, 2000, 4000):
+        context = await story.context("rogue", budget=budget, recipe=tk.Recipe(canon=canon, story=share, fold_at=fold_at))
+        check_sums(context, keeper.counter.count)
+        assert {source for block in context.blocks for source in await story.sources(block)} == heard
+
+
 async def test_a_recipe_without_a_part_for_pins_still_does_not_drop_them_silently(story: tk.Story) -> None:
     turn = await story.append("dm", "The vow of the hollow lantern.")
     await tell(story, 300)
@@ -553,6 +593,25 @@ async def test_no_name_of_a_speaker_a_time_or_a_place_can_break_out_either(keepe
         assert not MARKERS.findall(context.text)
 
 
+async def test_a_context_is_the_same_whether_it_grew_with_the_story_or_is_the_first_that_is_asked_for(tmp_path: Path) -> None:
+    async def ask(story: tk.Story, facts: int) -> list[tk.Context]:
+        extras = {"facts": [tk.Note("A fact. " * (1 + facts % 5))]}
+        plain = [await story.context("rogue", budget=budget) for budget in (300, 900, 1600)]
+        return [*plain, await story.context("rogue", budget=900, recipe=tk.QUESTION_RECIPE, extras=extras)]
+
+    file = str(tmp_path / "saga.db")
+    async with tk.open(file, counter=tk.Heuristic(), durable=False) as keeper:
+        story = await keeper.story(KEY, seats=SEATS)
+        for number in range(1, 91):
+            await tell(story, 1, number)
+            if number in (30, 31, 80):
+                await story.note(f"The {number} laws of the harbour are older than the harbour.")
+            grown = await ask(story, number)
+            if number % 4 == 2 or number in (30, 31):
+                async with tk.open(file, counter=tk.Heuristic()) as other:
+                    assert await ask(await other.story(KEY, seats=SEATS), number) == grown, number
+
+
 PIECES = ("\n", "\r", "\u2028", "\x85", "##", "[DM]:", "</", "<|", "- ", "* ", " ", "a", "[INST", "\x1b", "|")
 said = st.one_of(
     st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=60),
@@ -570,3 +629,32 @@ async def test_whatever_is_said_can_be_read_back_line_by_line(texts: list[str], 
             context = await story.context("rogue", budget=size)
             assert context.tokens == keeper.counter.count(context.text) <= size
             parse(context, ["rogue"])
+
+
+class _Waiting(InMemoryStore):
+    """Searches take until they are let go."""
+
+    let_go: asyncio.Event | None = None
+
+    async def search(self, story: int, terms: Sequence[str]) -> list[list[Postings]]:
+        if self.let_go is not None:
+            await self.let_go.wait()
+        return await super().search(story, terms)
+
+
+async def test_what_was_planned_for_a_seat_is_not_shown_after_the_seat_has_changed() -> None:
+    store, dm, before = _Waiting(), tk.Seat("dm", role="dm"), tk.Seat("ana", token_limit=1000, fold_at=0.9)
+    after = dataclasses.replace(before, fold_at=0.3)
+    drafts = [tk.Draft("dm", f"The dragon number {number} flew over the old town and slept again.") for number in range(60)]
+    async with tk.open(store, counter=tk.Heuristic()) as keeper:
+        story = await keeper.story(KEY, seats=[dm, before])
+        await story.append_many(drafts)
+        store.let_go = asyncio.Event()
+        asked = asyncio.create_task(story.context("ana", query="dragon town"))
+        await asyncio.sleep(0.05)
+        await keeper.story(KEY, seats=[dm, after])
+        store.let_go.set()
+        await asked
+        other = await keeper.story(tk.MemoryKey("acme", "ana", "another"), seats=[dm, after])
+        await other.append_many(drafts)
+        assert (await story.context("ana")).text == (await other.context("ana")).text

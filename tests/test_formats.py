@@ -234,6 +234,12 @@ def at_first(kind: str, skip: int = 0, **fields: Any) -> Callable[[list[str]], l
     return lambda lines: [change(line, **fields) if at == first(lines, kind) + skip else line for at, line in enumerate(lines)]
 
 
+def at_mark(**fields: Any) -> Callable[[list[str]], list[str]]:
+    """A mark in the place of line 21."""
+    sound = {"topic": "moment", "rank": 1, "keep": 16, "target": ["t-1"], "sources": [["t-1", "", 1]], "drops": []}
+    return at_21(kind="mark", text='{"a":1}', extra={**sound, **fields})
+
+
 DAMAGE: dict[str, tuple[Callable[[list[str]], list[str]], str]] = {
     "nothing at all": (lambda lines: [], "line 1: this is no exported story"),
     "another file": (lambda lines: ["# A recipe for bread\n"], "line 1: not JSON"),
@@ -263,6 +269,14 @@ DAMAGE: dict[str, tuple[Callable[[list[str]], list[str]], str]] = {
     "a time beyond all times": (at_21(time=10**400), "line 21: no number of tokens, or no time"),
     "spending that is no number": (at_first("story", spending={"calls": "x"}), "line 1: .*spending must be numbers"),
     "a branch from nowhere": (at_first("branch", 1, parent=77), "leaves its parent where there is none"),
+    "hearers that are no seats": (at_first("channel", hearers=[["dm"]]), r"line \d+: no channel of this story"),
+    "hearers that are numbers": (at_first("channel", hearers=[5]), r"line \d+: no channel of this story"),
+    "a mark of nothing": (at_mark(sources=[5]), r"line \d+: a mark's sources must each be an id, a revision and a number"),
+    "a mark of half a turn": (at_mark(sources=[["t-1", ""]]), r"line \d+: a mark's sources must each be"),
+    "a mark of a list": (at_mark(sources=[[[], "", 1]]), r"line \d+: a mark's sources must each be"),
+    "a mark with a target that is no id": (at_mark(target=[{}]), r"line \d+: a mark's sources must each be"),
+    "a mark that drops a number": (at_mark(drops=[5]), r"line \d+: no marks that could have been dropped"),
+    "an edit of a turn to come": (at_21(kind="edit", extra={"target": "x", "at": [1, 999]}), "line 21: .* needs the place of its target"),
     "a stranger among the hearers": (at_first("channel", hearers=["spy"]), "no channel of this story"),
     "a sentence without sources": (at_first("text", sentences=["x"]), "no sentences with their sources"),
     "a fold without a shape": (at_first("fold", shape={"level": 0}), "no shape of a fold"),

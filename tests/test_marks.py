@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.conftest import OpenKeeper
 
 import talekeeper as tk
-from talekeeper import doctor
+from talekeeper import doctor, memory
 from talekeeper.formats.jsonl import export_story, import_story
 
 KEY = tk.MemoryKey("acme", "ana", "marks")
@@ -357,3 +358,50 @@ async def test_edits_rewinds_and_forgetting_reach_a_gathering(keeper: tk.Keeper)
     await story.settle()
     await story.forget(3)
     assert await story.gather("bard", Words()) == await plainly(story, "bard")
+
+
+STRANGE: tuple[dict[str, Any], ...] = (
+    {"a": 1},
+    {"type": 5, "summary": [], "significance": "x"},
+    {"type": "discovery", "summary": " ", "significance": 7},
+    {"name": "Mira", "kind": "mountain", "text": "x", "weight": 1},
+    {"name": ["Mira"], "kind": {}, "text": 5, "weight": None},
+    {"name": "Mira", "kind": "promise", "text": "x", "weight": 10**400},
+    {"character": 5, "text": 5, "about": None, "weight": "heavy"},
+    {"sentences": [5], "tags": [], "until": 1, "visits": 1},
+    {"sentences": [], "tags": None, "until": "x", "visits": []},
+    {"until": "x"},
+    {"folded": "x", "room": []},
+)
+"""What no reader of a topic expects, though anyone may note it."""
+
+
+@pytest.mark.parametrize("topic", [
+    "moment", "callback", "callback:resolved", "fact:", "fact:trait", "fact:trait:rogue", "fact:luck:rogue", "scope:world:",
+    "scope:location:inn", "scope:npc:bard", "pruned:scope:location:inn", "buffer:rogue",
+])  # fmt: skip
+async def test_whoever_reads_a_topic_passes_over_what_it_does_not_know(keeper: tk.Keeper, topic: str) -> None:
+    story = await keeper.story(KEY, seats=SEATS)
+    for number in range(4):
+        await story.append("dm", f"Lin promises {number} brass keys to Voss.", location="inn")
+    before = await read_all(story)
+    for data in STRANGE:
+        await story.mark(topic, data, of=[2])
+        await story.mark(topic, data, heard_by=["rogue"])
+    assert await read_all(story) == before
+    await memory.add_adventure_moment(story, memory.AdventureMoment(0, "discovery", "Found the keys"), of=2)
+    assert [moment.summary for moment in await memory.adventure_moments(story, "rogue")] == ["Found the keys"]
+    service = memory.MemoryService(story, policy=memory.PrunePolicy(max_entries=0))
+    assert await service.on_location_exit("inn", present=["rogue"])
+    assert await service.prune() == 1
+
+
+async def read_all(story: tk.Story) -> list[Any]:
+    """What everyone who reads marks makes of them."""
+    manager, service = memory.MemoryManager(story), memory.MemoryService(story)
+    return [
+        await memory.adventure_moments(story, "rogue"), await memory.find_callbacks(story, "rogue"), await memory.recap(story, "rogue"),
+        await memory.character_facts(story, "rogue"), await manager.get_context("rogue"), await service.notes("rogue", location_id="inn"),
+        await service.entries("rogue", "location", "inn"), await service.entries("rogue", "world"),
+        (await memory.remember(story, "rogue", recipe=tk.Recipe(volatile=()))).text,
+    ]  # fmt: skip

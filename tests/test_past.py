@@ -8,7 +8,9 @@ import pytest
 from tests.test_story import KEY, SMALL, TABLE, deed, tell
 
 import talekeeper as tk
+from talekeeper.doctor import examine
 from talekeeper.memory import AdventureMoment, add_adventure_moment
+from talekeeper.ports import Commit, Entry
 from talekeeper.replay import Past
 from talekeeper.testing.models import MoodyModel
 
@@ -169,3 +171,34 @@ async def test_ordinals_count_what_the_seat_heard_and_nothing_else(keeper: tk.Ke
     for seat in ("rogue", "bard"):
         heard = await story.turns(seat=seat)
         assert await story.ordinals(seat, heard) == list(range(1, len(heard) + 1))
+
+
+async def test_between_two_edits_a_fold_knows_nothing_of_the_second(open_file: OpenKeeper) -> None:
+    keeper = await open_file()
+    story = await keeper.story(KEY, seats=[tk.Seat("dm", role="dm", token_limit=200)])
+    await story.append_many([tk.Draft("dm", f"Turn {n} tells of Mira and the {n} crowns at the gate of the mill.") for n in range(40)])
+    await story.edit(5, "Hm.")
+    between = story.head
+    await story.edit(3, "Hm, hm.")
+    await story._hot.checkpoint()
+    await story.rewind(between)
+    await story.append("dm", "On it goes.")
+    await story._hot.checkpoint()
+    again = await (await open_file()).story(KEY)
+    assert await again.folds("dm") == await story.folds("dm")
+    assert await examine(again._keeper, KEY) == []
+
+
+async def test_what_was_written_over_a_fold_that_is_not_on_this_line_changes_nothing(open_file: OpenKeeper) -> None:
+    """Earlier versions could write that, where two processes raced; the branch could not be read then."""
+    keeper = await open_file()
+    story = await keeper.story(KEY, seats=SMALL)
+    await tell(story, 40)
+    before = (await story.context("dm", budget=300)).text
+    record = story._hot.shared.record
+    stray = Entry(1, story.head + 1, "override", "", "", "Mine.", 1, None, 0, "heuristic", 0.0, None, {"target": "0123456789abcdef"})
+    await keeper.store.write(Commit(record.id, record.rev, [stray]))
+    for each in (story, await (await open_file()).story(KEY)):
+        assert (await each.context("dm", budget=300)).text == before
+        assert (await each.append("dm", "On it goes.")).text == "On it goes."
+        await each.rewind(stray.seq)

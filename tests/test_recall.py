@@ -115,6 +115,11 @@ async def test_recall_is_the_same_before_and_after_indexing_and_after_opening_ag
         ("They won with a 🎲 and a 🗡️.", "🎲"),
         ("No_underscores, please: the hidden_door opens.", "hidden door"),
         ("1066: the year of the comet", "1066"),
+        ("Le meunier a jeté l'anneau dans le puits.", "anneau"),
+        ("Le meunier a jeté un anneau dans le puits.", "l’anneau"),
+        ("On dit qu’Elena vit encore ici.", "Elena"),
+        ("L'anello d'oro giace nel pozzo.", "oro"),
+        ("Drizzt Do'Urden waits at the well.", "Urden"),
     ],
 )
 async def test_a_phrase_is_found_in_every_script_whatever_case_and_punctuation(story: tk.Story, text: str, query: str) -> None:

@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 import talekeeper as tk
+from talekeeper import memory
 from talekeeper.ports import Commit, Read
+from talekeeper.stores.in_memory import InMemoryStore
 from talekeeper.testing.models import MoodyModel, ScriptedModel
 
 if TYPE_CHECKING:
@@ -1000,32 +1002,70 @@ async def test_a_turn_is_forgotten_while_it_is_recent_pinned_and_not_yet_stored_
     assert (await story.append("dm", "And on.")).seq == 6
 
 
+@pytest.mark.parametrize("counter", [tk.Exact, tk.Heuristic])
 @pytest.mark.parametrize("how", ["forget", "delete"])
-async def test_what_was_forgotten_is_in_no_text_that_the_process_still_holds(open_keeper: OpenKeeper, how: str) -> None:
-    keeper = await open_keeper(counter=tk.Exact())
+async def test_what_was_forgotten_is_in_no_text_that_the_process_still_holds(
+    open_keeper: OpenKeeper, how: str, counter: Callable[[], tk.TokenCounter]
+) -> None:
+    keeper = await open_keeper(counter=counter())
     story = await keeper.story(KEY, seats=SMALL)
-    secret = " ".join(("grey", "lantern", "behind", "Ostrava"))  # put together here: the code itself does not hold it
-    turn = await story.append("dm", f"The {secret} was lit on 3 May 2023. Voss said: “I promise you the {secret}.”")
-    name = turn.id
-    del turn
+    name = await tell_a_secret(story)
     await tell(story, 60)
-    for budget in (tk.FLOOR, 400, 3000):
-        await story.context("rogue", budget=budget, query=f"Who lit the {secret}?")
-    await story.recall("rogue", f"the {secret}")
-    assert held(secret)
+    await look_back(story)
+    fork = await story.fork()
+    await look_back(fork)
+    assert len(held()) > 3
     if how == "forget":
         await story.forget(name)
+        await look_back(story, "the lantern")
     else:
-        del story
+        del story, fork
         await keeper.delete(KEY)
-    assert not held(secret)
+    assert not held()
 
 
-def held(part: str) -> set[str]:
-    """The strings with that part in them, in whatever the process holds, caches included; but for the part itself."""
+BACKWARDS = ("avarzzo", "kciwelzzov", "yadznehw", "xalbroz")
+"""Names of the secret, the wrong way round: so nothing but the story itself holds them."""
+
+
+async def tell_a_secret(story: tk.Story) -> str:
+    """The id of a turn with the secret, of which nothing is left here."""
+    place, voice, day, person = (name[::-1].title() for name in BACKWARDS)
+    said = f"The grey lantern behind {place} was lit on 3 May 2023. I promise you, Voss, that {person} gets his 77 silver. {person} is my brother."
+    return (await story.append("dm", said, voice=voice, when=day, mentions=[place])).id
+
+
+async def look_back(story: tk.Story, query: str = "") -> None:
+    """Everything that reads the story, for everyone. By default the query names the secret."""
+    query = query or "Who lit the lantern behind {0}, and what is {3} to me?".format(*(name[::-1].title() for name in BACKWARDS))
+    for seat in story.seats:
+        for budget in (tk.FLOOR, 400, 3000):
+            await story.context(seat.id, budget=budget, query=query)
+        await story.recall(seat.id, query)
+        await memory.remember(story, seat.id)
+        await memory.find_callbacks(story, seat.id)
+        await memory.character_facts(story, seat.id)
+
+
+def held() -> set[str]:
+    """The strings with a name of the secret in them, in whatever the process holds, caches included."""
     gc.collect()
-    held = {text for each in gc.get_objects() for text in gc.get_referents(each) if isinstance(text, str) and len(text) > len(part)}
-    return {text for text in held if part.casefold() in text.casefold()}
+    texts = {text for each in gc.get_objects() for text in gc.get_referents(each) if isinstance(text, str)}
+    return {text for text in texts if any(name in text.casefold()[::-1] for name in BACKWARDS)}
+
+
+async def test_no_voice_of_a_forgotten_turn_is_left_in_the_file(open_file: OpenKeeper, tmp_path: Path) -> None:
+    story = await (await open_file()).story(KEY, seats=SMALL)
+    lent = await story.append("dm", "Psst.", voice="Hollowmere")
+    heard = await story.append("", "A voice in the dark.", kind="event", voice="Morgrave")
+    own = await story.append("rogue", "Who is there?")
+    await tell(story, 60)
+    assert b"Hollowmere" in bytes_below(tmp_path)
+    assert b"Morgrave" in bytes_below(tmp_path)
+    for turn in (lent, heard, own):
+        await story.forget(turn)
+    assert b"Hollowmere" not in bytes_below(tmp_path)
+    assert b"Morgrave" not in bytes_below(tmp_path)
 
 
 async def test_a_swipe_and_a_turn_of_another_branch_can_be_forgotten_there(story: tk.Story) -> None:
@@ -1240,7 +1280,8 @@ async def test_without_citations_sources_are_marked_as_estimated(open_keeper: Op
     assert all(sentence.estimated and set(sentence.sources) <= heard for sentence in fold.sentences)
 
 
-async def test_a_model_is_told_nothing_that_not_all_hearers_of_a_fold_heard(open_keeper: OpenKeeper) -> None:
+def overheard() -> tuple[tk.ChatModel, list[str]]:
+    """A good model, and all that it is asked."""
     asked: list[str] = []
     good = MoodyModel()
 
@@ -1248,6 +1289,27 @@ async def test_a_model_is_told_nothing_that_not_all_hearers_of_a_fold_heard(open
         asked.append(messages[-1]["content"])
         return await good(messages)
 
+    return model, asked
+
+
+async def test_a_model_is_told_of_every_scene_that_it_sums_up_though_nobody_has_looked_yet(open_keeper: OpenKeeper) -> None:
+    model, asked = overheard()
+    keeper = await open_keeper(summarizer=model, retry=QUICK)
+    story = await keeper.story(KEY, seats=[tk.Seat("dm", role="dm", token_limit=400)])
+    for day in range(12):
+        await story.append_many([tk.Draft("dm", deed(day * 10 + n), location="hall") for n in range(8)])
+        await story.append("dm", f"Mira{day} hides {day + 20} crowns under the stone.", location="mill")  # too short for a fold of its own
+    await story.settle()
+    coarse = [fold for fold in await story.folds("dm") if fold.level]
+    scenes = [
+        turn.text.split()[0] for fold in coarse for each in await story.sources(fold) if "Mira" in (turn := await story.turn(each)).text
+    ]
+    assert scenes
+    assert [scene for scene in scenes if not any(scene in text for text in asked)] == []
+
+
+async def test_a_model_is_told_nothing_that_not_all_hearers_of_a_fold_heard(open_keeper: OpenKeeper) -> None:
+    model, asked = overheard()
     keeper = await open_keeper(summarizer=model, retry=QUICK)
     story = await keeper.story(KEY, seats=SMALL)
     for n in range(1, 121):
@@ -1317,6 +1379,7 @@ async def test_what_models_cost_is_counted(open_keeper: OpenKeeper) -> None:
 
 REASONS = {
     "failing": "the model is not reachable", "empty": "refused", "garbage": "refused", "too long": "refused", "refusing": "refused", "reciting": "refused",
+    "echoing": "it is no shorter than what it was made from", "cut off": "it has a lone surrogate", "nul": "it has a NUL byte",
     "not text": "NoneType", "slow": "did not answer", "cancelled": "CancelledError",
 }  # fmt: skip
 
@@ -1339,6 +1402,69 @@ async def test_a_model_in_a_bad_mood_loses_nothing_and_shows_in_health(open_keep
     assert stats.model_calls == model.calls
     if mood in ("failing", "not text", "slow", "cancelled"):
         assert stats.model_failures == model.calls
+
+
+class _Choosy(InMemoryStore):
+    """A store that takes anything but model texts."""
+
+    def __init__(self, error: tk.TalekeeperError) -> None:
+        super().__init__()
+        self.error: tk.TalekeeperError | None = error
+
+    async def write(self, commit: Commit) -> int:
+        if commit.texts and self.error is not None:
+            raise self.error
+        return await super().write(commit)
+
+
+@pytest.mark.parametrize("error", [tk.InvalidInput("that cannot be stored"), tk.StoreBusy("locked for too long")])
+async def test_a_text_that_the_store_does_not_take_is_a_failed_summary(open_keeper: OpenKeeper, error: tk.TalekeeperError) -> None:
+    model, store = MoodyModel(), _Choosy(error)
+    keeper = await open_keeper(store, summarizer=model, retry=QUICK)
+    story = await keeper.story(KEY, seats=SMALL)
+    await tell(story, 120)
+    await story.settle()
+    health = await story.health()
+    assert health.state is tk.HealthState.DEGRADED
+    assert f"could not be stored: {type(error).__name__}: {error}" in health.reason
+    assert (await story.stats()).model_calls == model.calls <= 20, "what it has cost is known, and the tries are bounded"
+    store.error = None
+    await story.settle()
+    assert (await story.health()).state is tk.HealthState.HEALTHY
+    assert (await story.stats()).model_calls == model.calls
+
+
+async def test_what_a_model_says_when_it_fails_can_be_stored_and_is_not_long(open_keeper: OpenKeeper) -> None:
+    async def model(messages: Sequence[tk.Message]) -> str:
+        raise ValueError("half \ud83d a\0 smile " + "x" * 100_000)
+
+    story = await told_with(open_keeper, model, 60)
+    await story.settle()
+    reason = (await story.health()).reason
+    assert reason.startswith("the model failed: ValueError: half ? a smile xxx")
+    assert len(reason) < 600
+    assert (await story.stats()).model_calls >= QUICK.attempts
+
+
+async def test_what_was_spent_on_a_story_that_was_rewound_meanwhile_is_counted(open_keeper: OpenKeeper) -> None:
+    good = MoodyModel()
+    forks: list[tk.Story] = []
+
+    async def model(messages: Sequence[tk.Message]) -> str:
+        for fork in forks:
+            await fork.rewind(120)  # to where it left its parent: nothing is due there
+        return await good(messages)
+
+    keeper = await open_keeper(summarizer=model, retry=QUICK, timeout=5)
+    story = await keeper.story(KEY, seats=SMALL)
+    await tell(story, 120)
+    await story.settle()
+    before, fork = good.calls, await story.fork()
+    forks.append(fork)
+    await tell(fork, 60, first=500)
+    await fork.settle()
+    assert good.calls > before
+    assert (await story.stats()).model_calls == good.calls
 
 
 @pytest.mark.parametrize("attempts", [1, 4])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -13,6 +14,9 @@ from typing import Any
 import pytest
 
 import talekeeper as tk
+from talekeeper import memory
+from talekeeper.following import Follower
+from talekeeper.formats import export_story
 from talekeeper.testing.models import MoodyModel
 
 KEY = tk.MemoryKey("acme", "ana", "ash-crown")
@@ -90,6 +94,40 @@ def test_stories_that_come_back_are_wrapped_too(story: Any) -> None:
     main = fork.switch("main")
     assert [turn.text for turn in main.turns()] == ["One."]
     assert (fork.branch, main.branch, fork.key) == ("what if", "main", KEY)
+
+
+def test_whatever_has_to_be_waited_for_is_wrapped_too(keeper: Any, story: Any) -> None:
+    for number in range(60):
+        story.append("dm", words(number))
+    past = story.at(5)
+    assert [turn.seq for turn in past.turns()] == [1, 2, 3, 4, 5]
+    assert "m4m" in past.context("rogue").text
+    assert past.head == 5
+    assert keeper.store.keys() == [KEY]
+    follower = tk.sync.call(Follower, story)
+    assert follower.start("0")
+    assert len(follower.news()) == 60
+    lines = list(tk.sync.call(export_story, keeper, KEY))
+    assert len(lines) > 60
+    assert all(isinstance(line, str) for line in lines)
+    assert len(list(tk.sync.call(export_story, keeper=keeper, key=KEY))) == len(lines)
+
+
+def test_faces_and_what_they_give_are_wrapped_too(keeper: Any, story: Any) -> None:
+    story.append("dm", "Lin promises the brass key to Voss.")
+    manager = tk.sync.call(memory.MemoryManager, story)
+    assert "brass key" in manager.get_context("rogue")
+    memories = tk.sync.call(tk.SessionMemories, tk.ShortTermMemoryConfig(strategy="rolling_summary"), keeper=keeper)
+    chat = memories.memory(tk.MemoryKey("acme", "ana", "chat"))
+    chat.add_turn("What is in the box?", "A brass key.")
+    assert "brass key" in str(chat.get_llm_context())
+
+
+def test_no_method_gives_what_would_have_to_be_awaited(keeper: Any, story: Any) -> None:
+    story.append("dm", "One.")
+    for each in (keeper, story, story.at(1), keeper.store):
+        for name in (name for name in dir(each) if not name.startswith("_")):
+            assert not inspect.iscoroutinefunction(getattr(each, name, None)), name
 
 
 def test_values_come_back_as_they_are(story: Any) -> None:

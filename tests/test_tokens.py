@@ -473,3 +473,18 @@ def test_what_was_counted_lately_is_not_counted_again() -> None:
     first, again = (timeit.timeit(lambda: counter.count(line), number=1) for _ in range(2))
     assert again * 4 < first
     assert counter.count(line) == Exact().count(line)
+
+
+def test_a_full_table_of_prices_changes_no_count() -> None:
+    lines = ["two  spaces", " first", "last ", "a" + " " * 200 + "b\n", ""]
+    before = [estimate_tokens(line) for line in lines]
+    for number in range(33_000):
+        estimate_tokens(f"w{number}")
+    assert [estimate_tokens(line) for line in lines] == before
+
+
+def test_a_string_of_another_type_counts_as_any() -> None:
+    class Name(str):
+        __slots__ = ()
+
+    assert estimate_tokens(Name("a dog")) == estimate_tokens("a dog")

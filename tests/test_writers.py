@@ -1,4 +1,4 @@
-"""Several who write to one story at the same time, each in a process of its own: all of them get through, and nothing is lost."""
+"""Several who write at the same time, each in a process of its own: all of them get through, and nothing is lost."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from talekeeper.ports import Commit
 from talekeeper.stores import open_store
 
 KEY = tk.MemoryKey("acme", "ana", "crowd")
+DM = tk.Seat("dm", role="dm")
 WRITERS, EACH = 3, 150
+STORIES, LINES = 40, 40
 
 
 async def write(path: str, name: str) -> None:
@@ -25,14 +27,29 @@ async def write(path: str, name: str) -> None:
             await story.append("dm", f"{name} tells of {number}.", id=f"{name}-{number}" if number % 2 else None)
 
 
-async def test_three_processes_that_write_as_fast_as_they_can_all_get_through(tmp_path: Path) -> None:
-    path = str(tmp_path / "crowd.db")
+async def write_to_many(path: str, name: str) -> None:
+    """Appends to many stories at once: they come as crowds, which are put in their places meanwhile."""
+
+    async def tell(story: tk.Story) -> None:
+        for number in range(LINES):
+            await story.append("dm", f"{name} tells of {number}.", location="mill" if number % 3 else None)
+
     async with tk.open(path) as keeper:
-        await keeper.story(KEY, seats=[tk.Seat("dm", role="dm")])
+        stories = [await keeper.story(key_of(number)) for number in range(STORIES)]
+        print("ready", flush=True)
+        sys.stdin.readline()
+        await asyncio.gather(*map(tell, stories))
+
+
+def key_of(number: int) -> tk.MemoryKey:
+    return tk.MemoryKey("acme", "ana", f"story {number}")
+
+
+def run_at_once(how: str, path: str, names: list[str]) -> None:
+    """Starts a process for each name, lets them all go at the same moment, and waits until they are done."""
     pipe = subprocess.PIPE
     writers = [
-        subprocess.Popen([sys.executable, __file__, path, f"writer {n}"], stdin=pipe, stdout=pipe, stderr=pipe, text=True)
-        for n in range(WRITERS)
+        subprocess.Popen([sys.executable, __file__, how, path, name], stdin=pipe, stdout=pipe, stderr=pipe, text=True) for name in names
     ]  # fmt: skip
     for writer in writers:
         assert writer.stdout is not None
@@ -44,12 +61,36 @@ async def test_three_processes_that_write_as_fast_as_they_can_all_get_through(tm
     for writer in writers:
         _, errors = writer.communicate(timeout=100)
         assert (writer.returncode, errors) == (0, "")
+
+
+def check_told(told: list[str], names: list[str], each: int) -> None:
+    """Everything is there once, and of each writer in the order in which it was told."""
+    assert len(told) == len(names) * each
+    for name in names:
+        assert [text for text in told if text.startswith(f"{name} ")] == [f"{name} tells of {number}." for number in range(each)]
+
+
+async def test_three_processes_that_write_as_fast_as_they_can_all_get_through(tmp_path: Path) -> None:
+    path, names = str(tmp_path / "crowd.db"), [f"writer {n}" for n in range(WRITERS)]
     async with tk.open(path) as keeper:
-        told = [turn.text for turn in await (await keeper.story(KEY)).turns()]
-    assert sorted(told) == sorted(f"writer {n} tells of {number}." for n in range(WRITERS) for number in range(EACH))
-    for n in range(WRITERS):
-        mine = [text for text in told if text.startswith(f"writer {n} ")]
-        assert mine == [f"writer {n} tells of {number}." for number in range(EACH)], "in the order in which it was told"
+        await keeper.story(KEY, seats=[DM])
+    run_at_once("one", path, names)
+    async with tk.open(path) as keeper:
+        check_told([turn.text for turn in await (await keeper.story(KEY)).turns()], names, EACH)
+
+
+async def test_two_processes_that_tell_many_stories_at_once_lose_nothing(tmp_path: Path) -> None:
+    path, names = str(tmp_path / "crowds.db"), ["Ana", "Ben"]
+    async with tk.open(path) as keeper:
+        for number in range(STORIES):
+            await keeper.story(key_of(number), seats=[DM])
+    run_at_once("many", path, names)
+    async with tk.open(path) as keeper:
+        for number in range(STORIES):
+            turns = await (await keeper.story(key_of(number))).turns()
+            check_told([turn.text for turn in turns], names, LINES)
+            assert [turn.seq for turn in turns] == list(range(1, len(turns) + 1))
+            assert all((turn.location is None) == (int(turn.text.split()[-1][:-1]) % 3 == 0) for turn in turns)
 
 
 async def test_who_loses_a_hundred_times_gets_through_after_all() -> None:
@@ -64,7 +105,7 @@ async def test_who_loses_a_hundred_times_gets_through_after_all() -> None:
         return await write(commit)
 
     async with tk.open(store) as keeper:
-        story = await keeper.story(KEY, seats=[tk.Seat("dm", role="dm")])
+        story = await keeper.story(KEY, seats=[DM])
         store.write = lose  # type: ignore[method-assign]
         await story.append("dm", "At last.")
         losses = 0
@@ -73,4 +114,4 @@ async def test_who_loses_a_hundred_times_gets_through_after_all() -> None:
 
 
 if __name__ == "__main__":
-    asyncio.run(write(*sys.argv[1:]))
+    asyncio.run({"one": write, "many": write_to_many}[sys.argv[1]](*sys.argv[2:]))

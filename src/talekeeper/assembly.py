@@ -49,8 +49,8 @@ def turn_rows(lines: Iterable[tuple[Line, float]]) -> list[Row]:
 def assemble(wish: Wish, plan: Plan, rows: Rows, budget: int, counter: str, count: Callable[[str], int]) -> Context:
     """The context: the plan's stable part, then the volatile parts in what is left of the budget."""
     blocks = list(plan.blocks)
-    text = plan.text
-    stable = plan.tokens
+    text = plan.told()
+    stable = tokens = plan.tokens
     left_out = list(plan.left_out)
     if plan.items:
         recent = Block(
@@ -61,14 +61,13 @@ def assemble(wish: Wish, plan: Plan, rows: Rows, budget: int, counter: str, coun
             stable=True,
         )
         blocks.append(recent)
-        text += plan.recent_heading + "".join(plan.texts)
-        stable += recent.tokens
+        stable = tokens = stable + recent.tokens
     if any(rows.values()):
         volatile, dropped = _volatile(wish.recipe.volatile, rows, budget, budget - stable, count)
         blocks += volatile
         left_out += dropped
         text += "".join(block.text for block in volatile)
-    tokens = stable + sum(block.tokens for block in blocks if not block.stable)
+        tokens += sum(block.tokens for block in volatile)
     return Context(
         seat=wish.seat.id, budget=budget, text=text, tokens=tokens, stable_tokens=stable, counter=counter, blocks=tuple(blocks),
         left_out=tuple(left_out),
@@ -79,10 +78,11 @@ def _volatile(parts: Sequence[Part], rows: Rows, budget: int, room: int, count: 
     made: dict[str, Block] = {}
     left_out: list[LeftOut] = []
     waiting = sorted((part for part in parts if rows.get(part.name)), key=lambda part: -part.priority)
-    floors = [int(part.floor * budget) for part in waiting]
+    pinned = [sum(row.item.tokens for row in rows[part.name] if row.rank == PINNED) for part in waiting]
+    floors = [max(int(part.floor * budget), kept and kept + count(part.heading)) for part, kept in zip(waiting, pinned, strict=True)]
     for index, part in enumerate(waiting):
         mine = min(int(part.share * budget), room - sum(floors[index + 1 :])) - count(part.heading)
-        mine = max(mine, sum(row.item.tokens for row in rows[part.name] if row.rank == PINNED))
+        mine = max(mine, pinned[index])
         taken, dropped = choose(rows[part.name], mine, count)
         if taken:
             made[part.name] = block_of(part.name, part.heading, taken, count, stable=False)

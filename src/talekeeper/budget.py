@@ -14,7 +14,7 @@ MARK = " […]\n"
 
 
 def clip(line: str, room: int, count: Callable[[str], int]) -> tuple[str, int]:
-    """The beginning of a line that fits the room, with a mark at its end, and its count; ("", 0) where not even the mark fits."""
+    """The beginning of a line that fits the room, with a mark at its end, and its count; ("", 0) where nothing of it fits."""
     tokens = count(line)
     if tokens <= room:
         return line, tokens
@@ -24,10 +24,10 @@ def clip(line: str, room: int, count: Callable[[str], int]) -> tuple[str, int]:
         length = min(length - 1, int(length * room / max(1, tokens) * 0.97))
         cut = body[: max(length, 0)]
         space = cut.rfind(" ", max(0, len(cut) - 40))
-        line = (cut[:space] if space > 0 else cut).rstrip() + MARK
-        tokens = count(line)
-        if tokens <= room:
-            return line, tokens
+        begun = (cut[:space] if space > 0 else cut).rstrip()
+        tokens = count(begun + MARK)
+        if begun and tokens <= room:
+            return begun + MARK, tokens
     return "", 0
 
 

@@ -16,9 +16,10 @@ Folds before the cut become paragraphs that fit their room (see `paragraphs`), s
 from __future__ import annotations
 
 import heapq
+import math
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache, partial
 from itertools import accumulate
 from operator import attrgetter
@@ -43,21 +44,26 @@ NEAR_BACK, FAR_BACK = 2 / 3, 1 / 2
 """How much of the recent part stays raw when the cut moves: less, from a large budget up, for then much is told anew with every move, and
 what a model has cached of the context holds for longer (I8)."""
 
-LEAST_STORY = 44
-"""Tokens for folds, however small their share in a recipe: what they have at the floor."""
+LEAST_STORY, LEAST_CANON = 44, 19
+"""Tokens for folds and for notes, however small their share in a recipe: what they have at the floor."""
+LEAST_RECENT = 40
+"""Tokens for the newest turn, however large those shares are."""
 
 # -- the plan: where the cut is and what stands before it ----------------------------------------------------------------
 
 
 @dataclass(slots=True)
 class Plan:
-    """The stable part of a context, ready to be extended by new lines until `step` no longer holds."""
+    """The stable part of a context, ready to be extended by new lines until it no longer `holds`."""
 
+    seat: Seat
     recipe: Recipe
     epoch: int
     cut: int
-    step: Step
-    own_step: Step
+    until: float
+    """It holds as long as fewer tokens were heard."""
+    whole: bool
+    """Whether so little was heard that it was wished to be shown as it is."""
     canon: bool
     lasting: bool
     waiting: bool
@@ -69,17 +75,28 @@ class Plan:
     heading_tokens: int
     items: list[Item]
     texts: list[str]
+    """The stable part in pieces, from its beginning to the newest turn: see `told`."""
     recent_tokens: int
     left_out: list[LeftOut]
     room: int
     highlights: list[Line]
 
-    def extend(self, line: Line) -> None:
+    def holds(self, wish: Wish, heard: int) -> bool:
+        """Whether the same would be planned for a wish of that budget, after so many tokens."""
+        same = self.recipe is wish.recipe and self.seat is wish.seat
+        return same and heard < self.until and (heard <= wish.whole) == self.whole and self.recent_tokens <= self.room
+
+    def told(self) -> str:
+        """The stable part as text. Put together once: the next time, only what was heard since is put behind it."""
+        if len(self.texts) > 1:
+            self.texts = ["".join(self.texts)]
+        return self.texts[0] if self.items else self.text
+
+    def extend(self, item: Item) -> None:
         """One more turn was heard."""
-        if line.item.text:
-            self.items.append(line.item)
-            self.texts.append(line.item.text)
-            self.recent_tokens += line.item.tokens
+        self.items.append(item)
+        self.texts.append(item.text)
+        self.recent_tokens += item.tokens
 
 
 class Step(NamedTuple):
@@ -89,6 +106,8 @@ class Step(NamedTuple):
 
     behind: float
     since: float
+    until: float
+    """After so many tokens the next one may be due; surely not before."""
     full: float = 0.0
 
     def reached(self, heard: float) -> bool:
@@ -96,8 +115,7 @@ class Step(NamedTuple):
         return heard >= self.since and heard > self.full
 
 
-@dataclass(frozen=True, slots=True)
-class Wish:
+class Wish(NamedTuple):
     """For whom, how much, and how the budget is to be divided. `whole`: up to so many tokens, a view is shown as it is."""
 
     seat: Seat
@@ -106,20 +124,17 @@ class Wish:
     recipe: Recipe = DEFAULT_RECIPE
     whole: int = 0
 
-    def own_step(self, heard: int, canon: bool) -> Step:
-        """The same at the seat's own limit: models' texts are made as far as that has come."""
-        return Wish(self.seat, self.view, self.seat.token_limit).step(heard, canon)
-
     def step(self, heard: int, canon: bool) -> Step:
         """Where the view stands on its way from fold to fold, after that many tokens."""
         full = (self.recipe.fold_at or self.seat.fold_at) * self.budget
         most = max(0.0, full - self.budget * (self.recipe.story + (self.recipe.canon if canon else 0)))
         least = most * (FAR_BACK if self.budget >= LARGE else NEAR_BACK)
         if heard <= max(full, self.whole):
-            return Step(0.0, 0.0)
+            return Step(0.0, 0.0, int(full) + 1 if heard <= full else math.inf)
         stride = max(1.0, most - least)
         number = (heard - least) // stride
-        return Step(max(1.0, stride * number), least + stride * number, full)
+        since = least + stride * number
+        return Step(max(1.0, stride * number), since, int(since + stride), full)
 
 
 def heard_tokens(state: State, view: str) -> int:
@@ -143,10 +158,9 @@ def _had_canon(state: State, view: str, newest: Ref) -> bool:
 
 def make_plan(wish: Wish, sources: Sources) -> Plan:
     """The stable part for this wish. Raises `Missing`."""
-    state = sources.state
-    step, canon, chunks, refs, start = _find_cut(wish, sources)
+    heard, step, canon, chunks, refs, start = _find_cut(wish, sources)
     modelled = cache(partial(model_cut, wish.seat, wish.view, sources))
-    sources = replace(sources, modelled=modelled, own=_name(wish.seat, wish.view))
+    sources = sources.seen_by(_name(wish.seat, wish.view), modelled)
     count, recipe = sources.count, wish.recipe
     heading_tokens = count(recipe.recent_heading)
     cutting, lasting = bool(step.behind), True
@@ -161,8 +175,8 @@ def make_plan(wish: Wish, sources: Sources) -> Plan:
                 lines = lines[lead:]
         before = sum(block.tokens for block in blocks)
         room = wish.budget - before - heading_tokens
-        items = [one.item for one in lines if one.item.text]
-        size = sum(item.tokens for item in items)
+        items = [item for one in lines if (item := one.item).text]
+        size = sum([item.tokens for item in items])
         if size <= room or len(items) <= 1:
             break
         start = _advance(lines, start, room)  # too much for the budget: a later cut
@@ -174,12 +188,16 @@ def make_plan(wish: Wish, sources: Sources) -> Plan:
         items = [clipped] if clipped else []
         size = sum(item.tokens for item in items)
         blocks = blocks if before <= wish.budget else []
+    until, waiting = step.until, False
+    if modelled.cache_info().currsize:  # models' texts are there, and are shown as far as the cut at the seat's own limit has come
+        until = min(until, Wish(wish.seat, wish.view, wish.seat.token_limit).step(heard, canon).until)
+        waiting = modelled() < own_cut(wish.seat, wish.view, sources)
+    text = "".join(block.text for block in blocks)
     return Plan(
-        recipe=recipe, epoch=state.epoch, cut=cut, step=step, own_step=wish.own_step(heard_tokens(state, wish.view), canon),
-        canon=canon, lasting=lasting, waiting=bool(modelled.cache_info().currsize) and modelled() < own_cut(wish.seat, wish.view, sources),
-        blocks=blocks,
-        text="".join(block.text for block in blocks), tokens=sum(block.tokens for block in blocks), recent_heading=recipe.recent_heading,
-        heading_tokens=heading_tokens, items=items, texts=[item.text for item in items], recent_tokens=size, left_out=left_out, room=room,
+        seat=wish.seat, recipe=recipe, epoch=sources.state.epoch, cut=cut, until=until, whole=heard <= wish.whole, canon=canon,
+        lasting=lasting, waiting=waiting, blocks=blocks,
+        text=text, tokens=sum(block.tokens for block in blocks), recent_heading=recipe.recent_heading, heading_tokens=heading_tokens,
+        items=items, texts=[text, recipe.recent_heading, *[item.text for item in items]], recent_tokens=size, left_out=left_out, room=room,
         highlights=_highlights(wish, chunks, cut, blocks, sources),
     )  # fmt: skip
 
@@ -191,7 +209,7 @@ def _name(seat: Seat, view: str) -> str:
 
 def own_cut(seat: Seat, view: str, sources: Sources, *, before_newest: bool = False) -> int:
     """Where the cut is at the seat's own limit: folds up to there are worth a model's work, whatever others need."""
-    step, _, chunks, refs, start = _find_cut(Wish(seat, view, seat.token_limit), sources, before_newest)
+    _, step, _, chunks, refs, start = _find_cut(Wish(seat, view, seat.token_limit), sources, before_newest)
     return refs[start - 1].seq if start else chunks.horizon if step.behind else 0
 
 
@@ -204,8 +222,9 @@ def model_cut(seat: Seat, view: str, sources: Sources) -> int:
     return 0 if view == COMMON else own_cut(seat, view, sources, before_newest=True)
 
 
-def _find_cut(wish: Wish, sources: Sources, before_newest: bool = False) -> tuple[Step, bool, _Chunks, list[Ref], int]:
-    """The step, whether there is canon, the chunks near the cut, the turns in them, and the first of these that stays raw."""
+def _find_cut(wish: Wish, sources: Sources, before_newest: bool = False) -> tuple[int, Step, bool, _Chunks, list[Ref], int]:
+    """How many tokens were heard, the step, whether there is canon, the chunks near the cut, the turns in them, and the first of these
+    that stays raw."""
     state = sources.state
     canon = has_canon(state, wish.view)
     heard = heard_tokens(state, wish.view)
@@ -215,8 +234,7 @@ def _find_cut(wish: Wish, sources: Sources, before_newest: bool = False) -> tupl
         last = wish.step(heard - refs[-1].tokens, _had_canon(state, wish.view, refs[-1]))
         if last != step:
             step, chunks = last, _newest_chunks(wish, heard, last, sources)
-    refs = chunks.refs()
-    return step, canon, chunks, refs, _cut_index(wish, refs, heard, step, chunks) if step.behind else 0
+    return heard, step, canon, chunks, chunks.refs(), _cut_index(wish, heard, step, chunks) if step.behind else 0
 
 
 def _advance(lines: Sequence[Line], start: int, room: int) -> int:
@@ -261,14 +279,22 @@ class _Chunks:
 
     parts: list[_Part] = field(default_factory=list)
     horizon: int = 0
-    _ordered: tuple[tuple[int, int], list[Ref]] | None = None
+    _ordered: tuple[tuple[int, int], list[Ref], list[int]] | None = None
 
     def refs(self) -> list[Ref]:
         """Everything behind the horizon, in order."""
+        return self.weighed()[0]
+
+    def weighed(self) -> tuple[list[Ref], list[int]]:
+        """The same, and how many tokens there are from each turn on."""
         if self._ordered is None or self._ordered[0] != (len(self.parts), self.horizon):
-            refs = [ref for part in self.parts for ref in part.refs if ref.seq > self.horizon]
-            self._ordered = (len(self.parts), self.horizon), sorted(refs, key=_seq)
-        return self._ordered[1]
+            horizon = self.horizon
+            refs = [ref for part in self.parts for ref in (part.refs if part.refs[0].seq > horizon else _behind(part.refs, horizon))]
+            refs.sort(key=_seq)
+            after = list(accumulate([ref.tokens for ref in reversed(refs)]))
+            after.reverse()
+            self._ordered = (len(self.parts), horizon), refs, after
+        return self._ordered[1:]
 
     def ends(self, at: int) -> set[int]:
         """The last turns of chunks that were closed by then."""
@@ -278,11 +304,15 @@ class _Chunks:
         return {ref.seq for part in self.parts if part.track == CANON for ref in part.refs}
 
 
+def _behind(refs: Sequence[Ref], horizon: int) -> list[Ref]:
+    return [ref for ref in refs if ref.seq > horizon]
+
+
 def _newest_chunks(wish: Wish, heard: int, step: Step, sources: Sources) -> _Chunks:
     """Enough of the newest chunks to find the cut in, and everything behind it."""
 
     def enough(chunks: _Chunks, tokens: int) -> bool:
-        return tokens >= heard - step.behind and _reaches_back(chunks.refs(), heard, step, wish.seat.keep)
+        return tokens >= heard - step.behind and _reaches_back(chunks.weighed()[1], heard, step, wish.seat.keep)
 
     return _chunks_until(wish.view, enough, sources)
 
@@ -304,24 +334,24 @@ def _chunks_until(view: str, enough: Callable[[_Chunks, int], bool], sources: So
     return chunks
 
 
-def _reaches_back(refs: Sequence[Ref], heard: int, step: Step, keep: int) -> bool:
-    """Whether the turns hold the cut: more tokens than stay raw, and the newest few of the moment it was decided."""
-    after = list(accumulate([ref.tokens for ref in reversed(refs)]))
-    since = bisect_left(after, heard - max(step.since, step.full))
-    return bool(after) and after[-1] > heard - step.behind and len(refs) > since + keep + 1
+def _reaches_back(after: Sequence[int], heard: int, step: Step, keep: int) -> bool:
+    """Whether turns with so many tokens from each of them on hold the cut: more tokens than stay raw, and the newest few of the moment it
+    was decided."""
+    moment = heard - max(step.since, step.full)
+    return bool(after) and after[0] > heard - step.behind and bisect_left(after, True, key=lambda left: left < moment) > keep + 1
 
 
 def _by_closing(roots: Sequence[Node], track: int, sources: Sources) -> Iterator[tuple[int, int, Node]]:
     return ((-leaf.closed, track, leaf) for leaf in leaves_after(roots, 0, sources.children_of))
 
 
-def _cut_index(wish: Wish, refs: Sequence[Ref], heard: int, step: Step, chunks: _Chunks) -> int:
+def _cut_index(wish: Wish, heard: int, step: Step, chunks: _Chunks) -> int:
     """The first turn that stays raw: at the end of a chunk if one is near, and the newest few of that moment in any case."""
-    after = list(accumulate([ref.tokens for ref in reversed(refs)]))[::-1]  # tokens from each turn on
-    then = next(index for index in range(len(refs)) if step.reached(heard - after[index] + refs[index].tokens))
+    refs, after = chunks.weighed()
+    then = bisect_left(range(len(refs)), True, key=lambda index: step.reached(heard - after[index] + refs[index].tokens))
     latest = max(0, then + 1 - max(1, wish.seat.keep))
     tokens = heard - step.behind
-    start = next((index for index in range(len(refs)) if after[index] <= tokens), len(refs))
+    start = bisect_left(after, True, key=lambda left: left <= tokens)
     if start >= latest:
         return latest
     ends = chunks.ends(refs[then].seq)
@@ -344,17 +374,15 @@ def _before(wish: Wish, chunks: _Chunks, cut: int, sources: Sources, canon: bool
     left_out: list[LeftOut] = []
     recipe = wish.recipe
     story_heading = recipe.story_heading_dm if wish.seat.role == "dm" or wish.view == COMMON else recipe.story_heading
-    tracks = ((CANON, "canon", recipe.canon_heading, recipe.canon), (STORY, "story", story_heading, recipe.story))
+    tracks = ((CANON, "canon", recipe.canon_heading), (STORY, "story", story_heading))
+    rooms = _rooms(wish, canon)
     spare = 0
-    for track, name, heading, share in tracks:
-        room = int(wish.budget * share) + spare  # the story may have what the canon leaves
-        if track == STORY:
-            room = max(room, min(LEAST_STORY, int(wish.budget * DEFAULT_RECIPE.story)))
-        room -= sources.count(heading)
+    for track, name, heading in tracks:
+        spare += rooms[track]  # the story may have what the canon leaves
+        room = spare - sources.count(heading)
         if track == CANON:
             if not canon:
                 continue
-            spare = int(wish.budget * share)
             notes = _raw_notes(wish.view, chunks, cut, room, sources)
             if notes is not None:
                 if notes:
@@ -374,6 +402,15 @@ def _before(wish: Wish, chunks: _Chunks, cut: int, sources: Sources, canon: bool
         else:
             left_out.append(LeftOut(block=name, reason="below floor", turn_count=turns, tokens=tokens))
     return blocks, left_out
+
+
+def _rooms(wish: Wish, canon: bool) -> dict[int, int]:
+    """How many tokens story and canon may take, with their headings: their shares, with enough for each of them and for the newest turn."""
+    budget, recipe = wish.budget, wish.recipe
+    least = {STORY: min(LEAST_STORY, int(budget * DEFAULT_RECIPE.story)), CANON: min(LEAST_CANON, int(budget * DEFAULT_RECIPE.canon))}
+    most = budget - min(LEAST_RECENT, budget // 2)
+    notes = min(max(least[CANON], int(budget * recipe.canon)), most - least[STORY]) if canon else 0
+    return {CANON: notes, STORY: min(max(least[STORY], int(budget * recipe.story)), most - notes)}
 
 
 def _highlights(wish: Wish, chunks: _Chunks, cut: int, blocks: Sequence[Block], sources: Sources) -> list[Line]:
@@ -477,7 +514,7 @@ def make_recap(
     start = newest if since is None else min(newest, sum(ref.seq < since for ref in refs))
     cut = refs[start - 1].seq if start else chunks.horizon
     modelled = cache(partial(own_cut if at_once else model_cut, seat, seat.id, sources))
-    sources = replace(sources, modelled=modelled, own=_name(seat, seat.id))
+    sources = sources.seen_by(_name(seat, seat.id), modelled)
     nodes = [node for track in (CANON, STORY) for node in _folds_until(seat.id, track, chunks, cut, sources)] if cut and room else []
     items = fit(sorted(nodes, key=lambda node: node.first), room, sources, unfold)
     turns = [line.turn for line in sources.lines_of(refs[start:])]
@@ -486,7 +523,7 @@ def make_recap(
 
 def make_stretch(seat: Seat, after: int, before: int, room: int, sources: Sources) -> Recap:
     """Folds over what a seat heard between two entries, neither included, without reading what lies outside. Raises `Missing`."""
-    sources = replace(sources, modelled=cache(partial(model_cut, seat, seat.id, sources)), own=_name(seat, seat.id))
+    sources = sources.seen_by(_name(seat, seat.id), cache(partial(model_cut, seat, seat.id, sources)))
     state = sources.state
     nodes: list[Node] = []
 

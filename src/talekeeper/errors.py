@@ -29,6 +29,8 @@ Each class answers one question: do I fix my code, retry, or tell the player?
 
 from __future__ import annotations
 
+import reprlib
+
 
 class TalekeeperError(Exception):
     """The root of every error that Talekeeper raises on purpose."""
@@ -149,3 +151,26 @@ class SummaryFailed(TalekeeperError):
     def __init__(self, message: str, *, answered: bool = False) -> None:
         super().__init__(message)
         self.answered = answered
+
+
+class _Short(reprlib.Repr):
+    """`repr`, but short whatever it is given: an error is read by people, and stored with a story's health."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.maxstring = self.maxother = 210  # names of the greatest length are quoted whole
+        self.maxlong = 40
+
+    def repr_int(self, x: int, level: int) -> str:
+        """A number; beyond a thousand bits its size alone, for Python refuses to write very long ones."""
+        return super().repr_int(x, level) if x.bit_length() <= 1024 else f"a number of {x.bit_length()} bits"
+
+
+quoted = _Short().repr
+"""A value from outside as a message may quote it: as `repr` gives it, but never long."""
+
+
+def reason_of(error: BaseException) -> str:
+    """What someone else's error says, as a message may tell it: on one line, never long, and of signs that can be stored."""
+    said = " ".join(str(error).encode(errors="replace").decode().replace("\0", "").split())
+    return f"{type(error).__name__}: {said[:500]}{'…' * (len(said) > 500)}"

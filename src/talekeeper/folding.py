@@ -15,9 +15,10 @@ import logging
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
+from talekeeper import rim
 from talekeeper.context import Step, Wish, has_canon, own_cut
-from talekeeper.errors import Conflict, SummaryFailed, TalekeeperError
-from talekeeper.folds import ChildrenOf, Node, Path, pack_sentences, roots_until, unpack_sentences, visible_text
+from talekeeper.errors import Conflict, InvalidInput, StoreClosed, StoreError, SummaryFailed, TalekeeperError, reason_of
+from talekeeper.folds import ChildrenOf, Node, Path, pack_sentences, roots_until, visible_text
 from talekeeper.hot import Hot
 from talekeeper.model import Health, HealthState, Sentence
 from talekeeper.ports import Commit, Spending, TextRecord
@@ -42,8 +43,13 @@ class RetryPolicy:
     longest: float = 30.0
     recover_after: float = 60.0
 
+    def __post_init__(self) -> None:
+        rim.whole(self.attempts, "attempts")
+        for name in ("pause", "longest", "recover_after"):
+            rim.seconds(getattr(self, name), name)
+
     def pause_after(self, failures: int) -> float:
-        return min(self.longest, self.pause * 2.0 ** max(0, failures - 1))
+        return min(self.longest, self.pause * 2.0 ** min(64, max(0, failures - 1)))
 
 
 def worth_a_call(node: Node) -> bool:
@@ -86,6 +92,7 @@ class Folder:
         self._running = asyncio.Lock()
         self._steps: tuple[Step, ...] = ()
         self._given_up: set[str] = set()
+        self._spent: list[Spending] = []  # what no commit has told the store yet
 
     def moved(self) -> bool:
         """Whether any seat's cut has moved since the last time this was asked."""
@@ -136,7 +143,10 @@ class Folder:
                 await self._report(replace(self.health, state=HealthState.RECOVERING))
             silent = refused = 0
             while silent < 2 and refused < REFUSALS and (nodes := await self.pending(most=1 if silent else 16)):
+                generation = self.hot.shared.generation
                 for node in nodes:
+                    if generation != self.hot.shared.generation:
+                        break  # something may have been forgotten: they are to be looked at again
                     failure = await self._fold(node)
                     if failure is None:
                         silent = refused = 0
@@ -149,33 +159,36 @@ class Folder:
                         break
             if self.health.state is HealthState.RECOVERING:  # nothing was left that needed the model
                 await self._report(Health(summarizer="model"))
+            elif self._spent:  # on a text that came to nothing, since the story was rewound meanwhile
+                await self._report(self.health)
 
     async def _fold(self, node: Node) -> SummaryFailed | None:
         """Makes one fold, with retries. Returns what stood against it, where it was given up."""
         while True:
-            spent: list[Spending] = []
+            before = len(self._spent)
             try:
-                sentences = await self._sentences(node, spent)
+                pieces = await self.hot.supply(lambda: self._pieces(node))
+                sentences = await self._sentences(node, pieces)
+                has_spoken = len(self._spent) > before
+                await self._commit(node, sentences, pieces)
             except SummaryFailed as failure:
-                if not await self._failed(failure, spent):
+                if not await self._failed(failure):
                     return failure
                 continue
-            await self._commit(node, sentences, spent)
-            if spent and self.health.state is not HealthState.HEALTHY:  # the model has spoken, and well
+            if has_spoken and self.health.state is not HealthState.HEALTHY:  # the model has spoken, and well
                 await self._report(Health(summarizer="model"))
             return None
 
-    async def _sentences(self, node: Node, spent: list[Spending]) -> list[list[object]]:
+    async def _sentences(self, node: Node, pieces: list[Piece]) -> list[list[object]]:
         if node.texts:
             return [list(row) for row in node.texts[-1].sentences]  # made on another branch: no call needed
         assert self.janitor is not None
-        pieces = await self.hot.supply(lambda: self._pieces(node))
         if sum(estimate_tokens(piece.text) for piece in pieces) <= node.limit():  # short enough as it is, or most of it was forgotten
             if node.level == 0:
                 return pack_sentences(await self.hot.supply(lambda: self.hot.sources().sentences(node)))
             return pack_sentences(Sentence(piece.text, piece.sources) for piece in pieces)
         async with self._slots:
-            return pack_sentences(await self.janitor.summarize(pieces, node.known, node.limit(), spent.append))
+            return pack_sentences(await self.janitor.summarize(pieces, node.known, node.limit(), self._spent.append))
 
     def _pieces(self, node: Node) -> list[Piece]:
         sources = self.hot.sources()
@@ -184,54 +197,63 @@ class Folder:
             return [Piece(line(turn).rstrip("\n"), (turn.id,)) for turn in turns if turn.text]
         pieces = []
         for child in sources.children_of(node):
-            text = visible_text(child, self.hot.path)
-            sentences = unpack_sentences(text.sentences) if text and not child.author else child.sentences or ()
-            pieces += [Piece(sentence.text, sentence.sources) for sentence in sentences]
+            pieces += [Piece(sentence.text, sentence.sources) for sentence in sources.sentences(child)]
         return pieces
 
-    async def _failed(self, failure: SummaryFailed, spent: list[Spending]) -> bool:
+    async def _failed(self, failure: SummaryFailed) -> bool:
         """Notes a failure and waits before the next try. False where there is none."""
         failures = self.health.failures + 1
         trying = self.health.state in (HealthState.HEALTHY, HealthState.RETRY) and failures < self.policy.attempts
         state = HealthState.RETRY if trying else HealthState.DEGRADED
-        await self._report(Health(state=state, reason=str(failure), failures=failures, summarizer="model"), spent)
+        await self._report(Health(state=state, reason=str(failure), failures=failures, summarizer="model"))
         if trying:
             await asyncio.sleep(self.policy.pause_after(failures))
         return trying
 
-    async def _commit(self, node: Node, sentences: list[list[object]], spent: list[Spending]) -> None:
-        """Stores the text as born at the very head: no context that was shown before changes by it (I4)."""
+    async def _commit(self, node: Node, sentences: list[list[object]], pieces: list[Piece]) -> None:
+        """Stores the text as born at the very head: no context that was shown before changes by it (I4). `SummaryFailed` where the
+        store does not take it. Nothing is stored where the fold is no longer made of these pieces: a turn may have been forgotten."""
         hot = self.hot
         async with hot.lock:
             for _ in range(8):
-                if hot.path.head <= hot.path.base:
-                    return  # rewound meanwhile
+                if not hot.in_step:
+                    await hot.refresh()
+                record = hot.shared.record
+                if hot.path.head <= hot.path.base or await hot.supply(lambda: self._pieces(node)) != pieces:
+                    return  # rewound, edited or forgotten meanwhile
                 text = TextRecord(node.key, hot.path.branch, hot.state.seq, sentences)
                 commit = Commit(
-                    story=hot.shared.record.id, rev=hot.shared.record.rev, touch=True, heads={text.branch: text.born}, texts=[text],
-                    spending=_sum(spent),
+                    story=record.id, rev=record.rev, touch=True, heads={text.branch: text.born}, texts=[text],
+                    spending=_sum(self._spent),
                 )  # fmt: skip
                 try:
                     rev = await hot.shared.store.write(commit)
                 except Conflict:
                     await hot.refresh()
                     continue
+                except StoreClosed:
+                    raise
+                except (InvalidInput, StoreError) as exc:
+                    reason = f"the model's summary could not be stored: {reason_of(exc)}"
+                    raise SummaryFailed(reason, answered=isinstance(exc, InvalidInput)) from exc
+                self._spent.clear()
                 hot.add_text(node, text, rev)
                 self._tell(self.health)
                 return
 
-    async def _report(self, health: Health, spent: list[Spending] | None = None) -> None:
+    async def _report(self, health: Health) -> None:
         before, self.health = self.health, health
         self._tell(before)
         if before.state is not health.state:
             log.info("health", extra={"story": self.hot.shared.key.composite(), "state": health.state.value, "reason": health.reason})
         hot = self.hot
         commit = Commit(
-            story=hot.shared.record.id, rev=hot.shared.record.rev, spending=_sum(spent or []),
+            story=hot.shared.record.id, rev=hot.shared.record.rev, spending=_sum(self._spent),
             health={"state": health.state.value, "reason": health.reason, "failures": health.failures},
         )  # fmt: skip
         try:
             await hot.shared.store.write(commit)
+            self._spent.clear()
         except TalekeeperError:
             log.warning("health not stored", extra={"story": hot.shared.key.composite()})
 

@@ -16,7 +16,6 @@ Before the hash a key has its *place*, the entry at which the last source was cl
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
 import math
@@ -199,16 +198,23 @@ def _hash(*parts: Any) -> str:
 def make_leaf(
     refs: Sequence[Ref], *, channel: int, location: str | None, closed: int, closer: str, known: tuple[str, ...] = (), place: str = ""
 ) -> Node:
-    """A fold over a run of turns of one channel. `closer` is the id of the turn that ended the run, at the entry `closed`."""
-    node = Node(place + _hash([(ref.id, ref.revision) for ref in refs], closer), 0)
+    """A fold over a run of turns of one channel. `closer` is the id of the turn that ended the run, at the entry `closed`; "" where it is
+    a part of a chunk, to be shown and never stored."""
+    node = Node(place + _hash([(ref.id, ref.revision) for ref in refs], closer) if closer else _key_of_part(refs), 0)
     node.closer = closer
     node.refs = tuple(refs)
     node.first, node.last = refs[0].seq, refs[-1].seq
     node.closed_first = node.closed = closed
     node.turn_count = len(refs)
-    node.tokens = sum(ref.tokens for ref in refs)
+    node.tokens = sum([ref.tokens for ref in refs])
     node.channel, node.location, node.known = channel, location, known
     return node
+
+
+def _key_of_part(refs: Sequence[Ref]) -> str:
+    """A key for as long as the story is in memory: of one channel, all between the first turn and the last, with their edits."""
+    edits = "".join([f" {ref.seq}:{ref.revision}" for ref in refs if ref.revision])
+    return f"{refs[0].branch}.{refs[0].seq}-{refs[-1].branch}.{refs[-1].seq}{edits}"
 
 
 def make_parent(children: Sequence[Node]) -> Node:
@@ -498,17 +504,19 @@ def _placed(node: Node, sentences: Sequence[Sentence]) -> Sequence[Sentence]:
     """The sentences of a fold, each with where and when it was; found once, because several larger folds and digests are made of them."""
     if node.placed is None or node.placed[0] is not sentences:
         if node.level:
-            placed = [sentence if sentence.at else dataclasses.replace(sentence, at=node.first) for sentence in sentences]
+            placed = [one if one.at else _at_place(one, one.place, node.first) for one in sentences]
         else:
             seqs = {ref.id: ref.seq for ref in node.refs}
             placed = [
-                dataclasses.replace(
-                    one, place=node.location or "", at=min([seqs[source] for source in one.sources if source in seqs], default=node.first)
-                )
+                _at_place(one, node.location or "", min([seqs[source] for source in one.sources if source in seqs], default=node.first))
                 for one in sentences
             ]
         node.placed = sentences, placed
     return node.placed[1]
+
+
+def _at_place(one: Sentence, place: str, at: int) -> Sentence:
+    return Sentence(one.text, one.sources, one.estimated, one.weight, one.about, place, at)
 
 
 def known_in(text: str, registries: Iterable[Iterable[str]]) -> tuple[str, ...]:

@@ -13,15 +13,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 from talekeeper import recall
 from talekeeper.context import Plan
-from talekeeper.errors import Conflict, StoreCorrupt
+from talekeeper.errors import Conflict, StoreCorrupt, UnknownTurn, WrongType, quoted
 from talekeeper.folds import Missing, Node, Path, Ref, extract
 from talekeeper.index import Index
-from talekeeper.kept import let_go
-from talekeeper.model import AUTHOR_KINDS, Health, Seat, Turn
+from talekeeper.model import AUTHOR_KINDS, Health, Seat, Turn, TurnRef
 from talekeeper.paragraphs import Digests, Line, Sources
 from talekeeper.ports import (
     Branch,
@@ -33,6 +33,7 @@ from talekeeper.ports import (
     Snapshot,
     Span,
     TextRecord,
+    new_entry,
 )  # fmt: skip
 from talekeeper.recent import LEAST, Recent
 from talekeeper.shared import Shared, path_to, seats_of
@@ -40,10 +41,14 @@ from talekeeper.state import SCENE_KINDS, Shelf, State
 
 AT_ONCE = 128
 """So many entries are looked at in one go where there may be very many: then others get their turn."""
+FEW = 8
+"""So many turns may come before memory is looked through for what need not stay in it."""
 CHECKPOINT_EVERY = 256
 """Entries after which what was derived from them is stored; sooner where many stories share the memory that it takes until then."""
 
 T = TypeVar("T")
+
+_new_turn: Callable[[tuple[Any, ...]], Turn] = partial(tuple.__new__, Turn)
 
 
 class Manner(NamedTuple):
@@ -65,7 +70,7 @@ class Hot:
         self.ready = False
         self.path: Path
         self._state: State
-        self._backlog: list[tuple[Entry, Turn]] = []
+        self._backlog: list[tuple[Any, ...]] = []  # entries as bare tuples, which Python's garbage collector need not look into
         self.plans: dict[tuple[Any, ...], Plan] = {}
         self._digests: Digests = Recent()
         self.tail: list[tuple[Entry, Turn]] = []
@@ -74,6 +79,7 @@ class Hot:
         self._marks: Recent[tuple[int, int], Entry] = Recent()
         self._marks_at_once = 0
         self._at_work = 0
+        self._grown = 0
         self.index = Index()
         self.marked: Recent[Position, dict[str | None, Any]] = Recent()  # marks as seats may know them, until a turn is edited
         self.gathered: dict[tuple[str, str], list[tuple[tuple[str, ...], list[Any]]]] = {}  # what roots add up to: see `marking`
@@ -89,29 +95,34 @@ class Hot:
     @property
     def state(self) -> State:
         """What the log adds up to now. Turns of our own are taken in when someone looks, so that appending need not wait for it."""
-        self._take_in()
+        if self._backlog:
+            self._take_in()
         return self._state
 
     def _take_in(self) -> None:
-        if self._backlog:
-            backlog, self._backlog = self._backlog, []
-            for entry, turn in backlog:
-                self._take(entry, turn)
+        backlog, self._backlog = self._backlog, []
+        for fields in backlog:
+            entry = new_entry(fields)
+            self._take(entry, self.turn(entry))
+        self._grown += len(backlog)
+        if self._grown >= FEW:
             self._trim()
 
     async def take_in(self) -> None:
         """Takes in turns of our own, a few at a time, so that others get their turn."""
         while self._backlog:
             backlog, self._backlog = self._backlog, []
-            for entry, turn in backlog[:AT_ONCE]:
-                self._take(entry, turn)
+            for fields in backlog[:AT_ONCE]:
+                entry = new_entry(fields)
+                self._take(entry, self.turn(entry))
             self._backlog = backlog[AT_ONCE:]
             await asyncio.sleep(0)
         self._trim()
 
     async def once(self, what: Hashable, make: Callable[[], Awaitable[T]]) -> T:
         """What `make` reads off the story as it stands, read once until that changes."""
-        self._take_in()
+        if self._backlog:
+            self._take_in()
         known = self._known
         if what not in known:
             known[what] = await make()
@@ -150,6 +161,15 @@ class Hot:
                 return
         async with self.saving:
             await self._catch_up()
+            while not self.in_step:  # another branch has learnt of more meanwhile
+                await self._catch_up()
+
+    @property
+    def in_step(self) -> bool:
+        """Whether this branch has taken in what the process knows of the story. Who writes must have: a name may stand for another line by
+        now, and the record that all branches share would vouch for a state that this one has not seen."""
+        shared = self.shared
+        return self.ready and self._texts_version == shared.texts_version and self._generation == shared.generation
 
     async def unfurl(self) -> None:
         """Makes what contexts stand on, where very much came at once; else whoever looks would make all of it in one go."""
@@ -159,18 +179,16 @@ class Hot:
     async def _catch_up(self) -> None:
         shared = self.shared
         while True:
-            branch = shared.branch(self.name)
-            head = await shared.store.head(shared.record.id, branch.id)
+            record, branch = shared.record, shared.branch(self.name)
+            head = await shared.store.head(record.id, branch.id)
             if head.rev != shared.record.rev:
                 await shared.reload()
-                shared.generation += 1  # someone else did more than append: something may have been forgotten
-                let_go()
-                continue
-            break
+            elif record is shared.record:
+                break
         known = self.ready and self._generation == shared.generation
         if not known or self.path.branch != branch.id or self.path.base != branch.at:
             await self._load(branch, head.seq)
-        if self._texts_version != shared.texts_version:
+        elif self._texts_version != shared.texts_version:
             await self._take_in_record()
         behind = self.state.seq < head.seq
         while self.state.seq < head.seq:
@@ -186,7 +204,7 @@ class Hot:
 
     async def _take_in_record(self) -> None:
         """Seats, channels and model texts may have come from elsewhere."""
-        record, state = self.shared.record, self.state
+        record, state, version = self.shared.record, self.state, self.shared.texts_version
         state.seat_up(seats_of(record.config), record.config["since"], record.channels)
         self.manners.clear()
         self.marked.clear()
@@ -197,7 +215,7 @@ class Hot:
         for node in roots.values():
             state.shelf.put(node)
         self.plans.clear()
-        self._texts_version = self.shared.texts_version
+        self._texts_version = version
 
     async def _fetch_texts(self, nodes: Mapping[str, Node]) -> None:
         if nodes:
@@ -207,16 +225,18 @@ class Hot:
 
     def add_text(self, node: Node, text: TextRecord, rev: int) -> None:
         """A model's text was stored for a fold of this branch."""
+        in_step = self.in_step
         node.texts.append(text)
         self.shared.record = replace(self.shared.record, rev=rev)
         self.shared.texts_version += 1
-        self._texts_version = self.shared.texts_version
+        if in_step:
+            self._texts_version = self.shared.texts_version
         self._known = {}
         self.plans.clear()
 
     async def _load(self, branch: Branch, head: int) -> None:
         """The state from the newest snapshot on the path; the entries behind it are yet to be replayed."""
-        record = self.shared.record
+        record, version, generation = self.shared.record, self.shared.texts_version, self.shared.generation
         self.ready = False
         self.path = path_to(record.branches, branch.id, head)
         self._lines.clear()
@@ -242,33 +262,45 @@ class Hot:
             await self._fetch_folds(State.folds_named(data))
             await self.supply(lambda: self.state.load_json(data, self.turns_of))
         self.saved_at = self.head = self._extracted_at = self.state.seq
-        self._texts_version = self.shared.texts_version
-        self._generation = self.shared.generation
+        self._texts_version, self._generation = version, generation
         self.ready = True
 
     async def take(self, entry: Entry) -> Turn:
         """Moves the state over one entry, if it is the next."""
         turn = self.turn(entry)
+        if entry.kind == "override" and not await self._has_fold(entry):
+            entry = entry._replace(text="")  # what it stood for is not part of this line: as if it had never been
         await self.supply(lambda: self._take(entry, turn))
         return turn
+
+    async def _has_fold(self, override: Entry) -> bool:
+        """Whether the fold is there that the author has written over."""
+        assert override.extra is not None
+        target = override.extra["target"]
+        return self.state.shelf.get(target) is not None or bool((await self.read(folds=[target])).folds)
 
     def told(self, entry: Entry) -> Turn:
         """A turn of our own is durable now; it is taken in later. Only what moves no one and changes nothing may come this way."""
         turn = self.turn(entry)
-        if entry.seq == self.head + 1 and entry.branch == self.path.branch:
-            self._backlog.append((entry, turn))
-            self.head = self.path.head = entry.seq
+        seq, path = entry.seq, self.path
+        if seq == self.head + 1 and entry.branch == path.branch:
+            self._backlog.append(tuple(entry))
+            self.head = path.head = seq
         return turn
 
     def _take(self, entry: Entry, turn: Turn) -> None:
         state = self.state
-        if entry.seq != state.seq + 1 or (entry.branch != self.path.branch and entry.seq > self.path.base):
-            return
+        if entry.seq != state.seq + 1 or (entry.branch != self.path.branch and not self.path.has(entry.branch, entry.seq)):
+            return  # the branch may have gone back while it was written
         state.add_channel(entry.channel, turn.audience)
+        if entry.kind == "edit" and entry.text and (leaf := state.leaf_of(entry)) is not None:
+            extract(leaf, state.shelf.children, self.turns_of)  # from its turns as they still are: it is what a rewind comes back to
         state.apply(entry, turn)
         self._known = {}
-        self.head = max(self.head, entry.seq)
-        self.path.head = max(self.path.head, entry.seq)
+        if entry.seq > self.head:
+            self.head = entry.seq
+        if entry.seq > self.path.head:
+            self.path.head = entry.seq
         if entry.kind in SCENE_KINDS:
             self.manners.clear()
         self.tail.append((entry, turn))
@@ -284,34 +316,30 @@ class Hot:
             self._show(entry, turn)
 
     def _show(self, entry: Entry, turn: Turn) -> None:
-        line = self.line(entry, turn)
-        hearers = self.state.hearers(entry.channel)
+        item = self.line(entry, turn).item
+        hearers = self._state.hearers(entry.channel)
         for key, plan in list(self.plans.items()):
             if key[0] in hearers:
-                if plan.waiting or (turn.kind == "note" and not plan.items):
-                    del self.plans[key]  # a note before anything has happened belongs to the canon
-                else:
-                    plan.extend(line)
+                if plan.waiting or (turn.kind == "note" and not (plan.canon and plan.items)):
+                    del self.plans[key]  # a note before anything has happened belongs to the canon, and the first one makes room for it
+                elif item.text:
+                    plan.extend(item)
 
     # -- turns and lines -------------------------------------------------------------------------------------------------
 
     def turn(self, entry: Entry) -> Turn:
         """The entry as a noun, as it was written."""
-        extra = entry.extra
-        name = entry.id or self.shared.names.name(entry.branch, entry.seq)
-        audience = self.shared.record.channels[entry.channel]
+        shared = self.shared
+        branch, seq, kind, speaker, voice, text, channel, location, tokens, _, time, own_id, extra = entry
+        name = own_id or shared.names.name(branch, seq)
+        audience = shared.record.channels[channel]
         if extra is None:
-            return Turn(
-                name, entry.seq, entry.kind, entry.speaker, entry.voice, entry.text, audience, entry.location, (), None,  # type: ignore[arg-type]
-                entry.time, entry.tokens,
-            )  # fmt: skip
-        target = None if entry.kind == "mark" else extra.get("target")
-        if entry.kind == "override" and target is not None:
-            target = self.shared.names.fold(target)
-        return Turn(
-            name, entry.seq, entry.kind, entry.speaker, entry.voice, entry.text, audience, entry.location,  # type: ignore[arg-type]
-            tuple(extra.get("mentions", ())), extra.get("when"), entry.time, entry.tokens, 0, target, tuple(extra.get("cites", ())),
-        )  # fmt: skip
+            return _new_turn((name, seq, kind, speaker, voice, text, audience, location, (), None, time, tokens, 0, None, ()))
+        target = None if kind == "mark" else extra.get("target")
+        if kind == "override" and target is not None:
+            target = shared.names.fold(target)
+        mentions, when, cites = tuple(extra.get("mentions", ())), extra.get("when"), tuple(extra.get("cites", ()))
+        return _new_turn((name, seq, kind, speaker, voice, text, audience, location, mentions, when, time, tokens, 0, target, cites))
 
     def line(self, entry: Entry, turn: Turn) -> Line:
         """The turn as a line, which stays in memory for a while."""
@@ -325,6 +353,7 @@ class Hot:
         """Lets go of what is in the store anyway, but for what contexts are made of; never what someone is at work with."""
         if self._at_work:
             return
+        self._grown = 0
         room = self.shared.allowance.lines
         if len(self._lines) > room:
             self._lines.trim(max(room, 2 * max((len(plan.items) for plan in self.plans.values()), default=0)))
@@ -333,7 +362,7 @@ class Hot:
         self.marked.trim(max(2 * few, 3 * self._marks_at_once))
         self.index.trim(room)
         self._made.trim(few)
-        self._state.shelf.trim(few)
+        self._state.shelf.trim(room // 2)
         self._digests.trim(few // 4)
 
     def lines_at(self, places: Sequence[tuple[int, int]]) -> list[Line]:
@@ -445,9 +474,37 @@ class Hot:
             ]  # fmt: skip
         return turns
 
+    async def find(self, name: str) -> Position | None:
+        """Where the turn of that id stands, if it is on this path."""
+        at = self.shared.names.position(name)
+        if at is None:
+            found = (await self.read(ids=[name])).entries
+            at = found[0].position if found else None
+        return at if at is not None and at.seq >= 1 and self.path.has(*at) else None
+
+    async def located(self, turn: TurnRef) -> tuple[Position, Turn]:
+        """Where the turn that is meant stands, and how it reads now; raises `UnknownTurn` where this branch has none, or where it was
+        forgotten."""
+        if isinstance(turn, Turn):
+            turn = turn.id
+        if isinstance(turn, bool) or not isinstance(turn, int | str):
+            raise WrongType(f"a turn is named by its number or its id, not by {type(turn).__name__}")
+        at = self.path.position(turn) if isinstance(turn, int) else await self.find(turn)
+        if at is None:
+            what = f"{'number' if isinstance(turn, int) else 'id'} {quoted(turn)}"
+            raise UnknownTurn(f"no turn with the {what} on branch {self.name!r}; it goes from 1 to {self.state.seq}")
+        line = self.line_or_none(at)
+        found = [line.turn] if line is not None else await self.fetch_turns([at])
+        if not found or found[0].kind in AUTHOR_KINDS:
+            raise UnknownTurn(f"entry {at.seq} is no turn that anyone heard")
+        if not found[0].text:
+            raise UnknownTurn(f"turn {at.seq} was forgotten")
+        return at, found[0]
+
     def tail_terms(self) -> list[tuple[Entry, dict[str, None]]]:
         """The entries that are not indexed yet, in order, each with the terms under which it will be found."""
-        self._take_in()
+        if self._backlog:
+            self._take_in()
         self._find_terms(len(self.tail))
         return [(entry, terms) for (entry, _), terms in zip(self.tail, self._tail_terms, strict=True)]
 
@@ -455,13 +512,14 @@ class Hot:
         start = len(self._tail_terms)
         for entry, turn in self.tail[start : start + most]:
             findable = turn.text and entry.kind != "mark"
-            self._tail_terms.append(dict.fromkeys(recall.index_terms(turn.text, turn.voice, turn.kind)) if findable else {})
+            self._tail_terms.append(recall.index_terms(turn.text, turn.voice, turn.kind) if findable else {})
 
     # -- checkpoints -----------------------------------------------------------------------------------------------------
 
     @property
     def overdue(self) -> bool:
-        return self.ready and self.head - self.saved_at >= min(CHECKPOINT_EVERY, self.shared.allowance.lines)
+        behind = self.head - self.saved_at
+        return behind >= LEAST and self.ready and behind >= min(CHECKPOINT_EVERY, self.shared.allowance.lines)
 
     async def checkpoint(self) -> None:
         """Stores the folds, index rows and the snapshot that are due. Losing a race changes nothing."""
@@ -473,7 +531,7 @@ class Hot:
             await self._extract_unsaved()
             state, shared = self._state, self.shared
             position = self.path.position(state.seq)
-            if position is None or state.seq == self.saved_at:
+            if position is None or state.seq == self.saved_at or not self.in_step:  # what others forgot must not come back
                 return
             nodes = list(state.shelf.unsaved.values())
             index = {entry.position: list(terms) for entry, terms in self.tail_terms() if terms}

@@ -20,9 +20,10 @@ from talekeeper.model import MemoryKey, Seat
 from talekeeper.ports import ChatModel, Clock, Commit, Store, TokenCounter, wall_clock
 from talekeeper.recent import Allowance
 from talekeeper.shared import Shared, seat_to_json, seats_of
-from talekeeper.stores import open_store
+from talekeeper.stores import check_target, open_store
 from talekeeper.story import Story
 from talekeeper.summarize.janitor import Janitor
+from talekeeper.telling import TRIES, step_aside
 from talekeeper.tokens import best_counter
 
 log = logging.getLogger("talekeeper")
@@ -37,15 +38,14 @@ class Keeper:
         self, target: str | os.PathLike[str] | Store, *, summarizer: ChatModel | Janitor | None = None, counter: TokenCounter | None = None,
         clock: Clock = wall_clock, retry: RetryPolicy | None = None, timeout: float = 60.0, models_at_once: int = 2, durable: bool = True,
     ) -> None:  # fmt: skip
-        if summarizer is not None and not isinstance(summarizer, Janitor) and not callable(summarizer):
-            raise WrongType("a summarizer must be an async callable from messages to text")
-        self._target = target
+        _check_settings(counter, clock, retry, timeout)
+        self._target = check_target(target)
         self._durable = durable
         self._janitor = summarizer if isinstance(summarizer, Janitor) or summarizer is None else Janitor(summarizer, timeout=timeout)
         self.counter: TokenCounter = counter if counter is not None else best_counter()
         self.clock = clock
         self._retry = retry or RetryPolicy()
-        self._slots = asyncio.Semaphore(models_at_once)
+        self._slots = asyncio.Semaphore(rim.whole(models_at_once, "models_at_once", least=1))
         self._store: Store | None = None
         self._stories: OrderedDict[MemoryKey, tuple[Shared, dict[str, tuple[Hot, Folder]]]] = OrderedDict()
         self._allowance = Allowance()
@@ -94,11 +94,14 @@ class Keeper:
     async def story(self, key: MemoryKey, *, seats: Sequence[Seat] | None = None, branch: str = "main") -> Story:
         """The story under the key. `seats` make it if it is new, and join it if it is not; without them it must exist."""
         key = rim.key(key)
+        rim.string(branch, "branch")
         wanted = rim.seats(seats) if seats is not None else ()
         shared, hots = await self._shared(key, wanted if seats is not None else None)
         await self._join(shared, wanted)
         if branch not in hots:
             hot = Hot(shared, branch)
+            if all(branch != known.name for known in shared.record.branches.values()):
+                await shared.reload()  # another process may have made it
             shared.branch(branch)
             hots[branch] = (hot, Folder(hot, self._janitor, self._retry, self._slots))
         hot = hots[branch][0]
@@ -124,7 +127,7 @@ class Keeper:
             await self._put_away(next(iter(self._stories)))
         entry: tuple[Shared, dict[str, tuple[Hot, Folder]]] = (Shared(key, self.store, self.counter, record, allowance=self._allowance), {})
         self._stories[key] = entry
-        self._allowance.stories = len(self._stories)
+        self._allowance.share(len(self._stories))
         return entry
 
     async def _put_away(self, key: MemoryKey) -> None:
@@ -135,8 +138,9 @@ class Keeper:
 
     async def _join(self, shared: Shared, seats: Sequence[Seat]) -> None:
         """Takes seats into a story: new ones join at its present head, known ones get their new settings."""
-        for _ in range(8):
-            config = shared.record.config
+        for attempt in range(TRIES):
+            record = shared.record
+            config = record.config
             known = {seat.id: seat for seat in seats_of(config)}
             changed = [seat for seat in seats if known.get(seat.id) != seat]
             for seat in changed:
@@ -145,17 +149,20 @@ class Keeper:
                     raise InvalidInput(f"seat {seat.id!r} has the role {was!r} for as long as the story lasts: seat someone new instead")
             if not changed:
                 return
-            heads = {str(branch): (await self.store.head(shared.record.id, branch)).seq for branch in shared.record.branches}
+            heads = {str(branch): (await self.store.head(record.id, branch)).seq for branch in record.branches}
             begun = {branch: head for branch, head in heads.items() if head}  # who joins was not there for what has been told so far
             since = {**config["since"], **{seat.id: begun for seat in changed if seat.id not in known and begun}}
             merged = {**known, **{seat.id: seat for seat in changed}}
             config = {**config, "seats": [seat_to_json(seat) for seat in merged.values()], "since": since}
             try:
-                await self.store.write(Commit(story=shared.record.id, rev=shared.record.rev, touch=True, config=config))
+                rev = await self.store.write(Commit(story=record.id, rev=record.rev, touch=True, config=config))
             except Conflict:
+                if attempt == TRIES - 1:
+                    raise
+                await step_aside(attempt)
                 await shared.reload()
                 continue
-            await shared.reload()
+            await shared.reload(rev)
             return
 
     async def keys(self, tenant_id: str | None = None) -> list[MemoryKey]:
@@ -190,6 +197,7 @@ class Keeper:
         """Makes every branch of a story load itself anew, and keeps nothing that was made of its texts."""
         let_go()
         for hot in self._branches_of(key):
+            hot.shared.generation += 1
             hot.ready = False
 
     def _appended(self, hot: Hot) -> None:
@@ -216,6 +224,16 @@ class Keeper:
             log.warning("background work failed", extra={"error": f"{type(exc).__name__}: {exc}"})
         finally:
             self._busy.discard(name)
+
+
+def _check_settings(counter: object, clock: object, retry: object, timeout: object) -> None:
+    if counter is not None and not (callable(getattr(counter, "count", None)) and hasattr(counter, "id") and hasattr(counter, "additive")):
+        raise WrongType(f"a counter must have `id`, `additive` and `count`, as tk.Heuristic() has; {type(counter).__name__} has not")
+    if not callable(clock):
+        raise WrongType(f"a clock must be a function that gives seconds, not {type(clock).__name__}")
+    if retry is not None and not isinstance(retry, RetryPolicy):
+        raise WrongType(f"retry must be a RetryPolicy, not {type(retry).__name__}")
+    rim.seconds(timeout, "timeout")
 
 
 def open(

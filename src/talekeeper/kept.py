@@ -8,11 +8,13 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable
 from functools import _lru_cache_wrapper, lru_cache
-from typing import TypeVar
+from typing import Any, TypeVar
 
 T = TypeVar("T")
+Table = TypeVar("Table", bound=dict[Any, Any])
 
 _caches: weakref.WeakSet[_lru_cache_wrapper[object]] = weakref.WeakSet()
+_tables: list[dict[Any, Any]] = []
 
 
 def kept(size: int) -> Callable[[Callable[..., T]], _lru_cache_wrapper[T]]:
@@ -26,7 +28,15 @@ def kept(size: int) -> Callable[[Callable[..., T]], _lru_cache_wrapper[T]]:
     return keep
 
 
+def kept_table(table: Table) -> Table:
+    """The same table; whoever looks words up in it as they come, and keeps it for good, has it emptied by `let_go`."""
+    _tables.append(table)
+    return table
+
+
 def let_go() -> None:
     """Keeps nothing of what was kept so far."""
     for cache in list(_caches):
         cache.cache_clear()
+    for table in _tables:
+        table.clear()

@@ -10,10 +10,11 @@ new turns and not the length of the story (I9), an edit renews exactly what it t
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Protocol, TypeVar
 
+from talekeeper import rim
 from talekeeper.folds import Node
 from talekeeper.hot import Hot
 from talekeeper.model import Marked, Turn
@@ -38,6 +39,16 @@ class Gathering(Protocol[V]):
 async def read_marks(hot: Hot, seat: str | None, topic: str, limit: int | None = None) -> list[Marked]:
     """The marks of a topic that the seat may know, in order of their turns; the `limit` highest in rank. None: all there are."""
     return list(await hot.once(("marks", seat, topic, limit), lambda: _read_marks(hot, seat, topic, limit)))
+
+
+def shaped(marks: Iterable[Marked], **fields: Any) -> list[Marked]:
+    """Those of the marks whose data has these fields, of these types and no numbers beyond all measure. Anyone may note anything under
+    any topic: who reads one passes over what it does not know."""
+    return [mark for mark in marks if all(_fits(mark.data.get(name), kind) for name, kind in fields.items())]
+
+
+def _fits(value: object, kind: Any) -> bool:
+    return isinstance(value, kind) and not (isinstance(value, int) and abs(value) > rim.MOST)
 
 
 async def _read_marks(hot: Hot, seat: str | None, topic: str, limit: int | None) -> list[Marked]:

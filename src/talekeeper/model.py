@@ -10,7 +10,9 @@ import dataclasses
 import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+from talekeeper.errors import WrongType
 
 Kind = Literal[
     "said", "whisper", "thought", "event", "note", "session", "enter", "leave",  # what seats hear
@@ -32,6 +34,9 @@ class MemoryKey:
 
     def composite(self) -> str:
         r"""One string for the three parts, unambiguous: `\` and `:` inside a part are escaped."""
+        for part in (self.tenant_id, self.user_id, self.session_id):
+            if not isinstance(part, str):
+                raise WrongType(f"each part of a memory key must be a string, not {type(part).__name__}")
         return ":".join(part.replace("\\", "\\\\").replace(":", "\\:") for part in (self.tenant_id, self.user_id, self.session_id))
 
 
@@ -77,6 +82,10 @@ class Turn(NamedTuple):
     revision: int = 0
     target: str | None = None
     cites: tuple[str, ...] = ()
+
+
+TurnRef: TypeAlias = int | str | Turn
+"""A turn: by its number on the branch, by its id, or itself."""
 
 
 @dataclass(frozen=True, slots=True)

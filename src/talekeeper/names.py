@@ -32,7 +32,7 @@ class Names:
         """The name of the entry at a position."""
         value = ((branch << 32 | seq) ^ self._start) * self._first & _WORD
         value = (value ^ value >> 32) * self._second & _WORD
-        return f"t-{(value ^ value >> 32) ^ self._end:016x}"
+        return "t-" + ((value ^ value >> 32) ^ self._end).to_bytes(8, "big").hex()
 
     def position(self, name: str) -> Position | None:
         """The position behind a name; None where it is none of ours."""

@@ -18,6 +18,7 @@ from talekeeper.recent import Recent
 from talekeeper.rendering import defuse, label, line, render
 from talekeeper.state import State
 from talekeeper.summarize import extractive
+from talekeeper.summarize.choice import rank
 from talekeeper.summarize.speech import quotation, speak_on
 from talekeeper.tokens import estimate_tokens
 
@@ -95,6 +96,10 @@ class Sources:
     def turns_of(self, refs: Sequence[Ref]) -> list[Turn]:
         return [one.turn for one in self.lines_of(refs)]
 
+    def seen_by(self, own: str, modelled: Callable[[], int]) -> Sources:
+        """The same for one who remembers."""
+        return Sources(self.state, self.path, self.lines_of, self.count, self.name_of, self.digests, modelled, own)
+
     def children_of(self, node: Node) -> list[Node]:
         return self.state.shelf.children(node)
 
@@ -120,25 +125,28 @@ class Sources:
 
 def _shown(node: Node, sources: Sources) -> Shown:
     """What is known of the fold as it is to be shown now."""
-    text = sources.text_of(node)
-    if node.shown is None or node.shown.text is not text:
+    text = sources.text_of(node) if node.texts else None
+    shown = node.shown
+    if shown is None or shown.text is not text:
         sentences = sources.sentences(node)
         quiet = bool(sentences) and all(0 < sentence.weight < QUIET for sentence in sentences)
-        node.shown = Shown(text, quiet, {})
-    return node.shown
+        shown = node.shown = Shown(text, quiet, {})
+    return shown
 
 
 def fold_item(node: Node, sources: Sources, *, placed: bool = True) -> Item:
     """The fold as a paragraph, with or without its place. Rendered and counted once, as long as the same text is to be shown."""
     items = _shown(node, sources).items
-    if placed not in items:
-        items[placed] = _paragraph(node, placed, sources)
-    return items[placed]
+    placed = placed and bool(node.location)
+    item = items.get(placed)
+    if item is None:
+        item = items[placed] = _paragraph(node, placed, sources)
+    return item
 
 
 def _paragraph(node: Node, placed: bool, sources: Sources) -> Item:
     sentences = sources.sentences(node)
-    place = f"({label(node.location)}) " if node.location and placed else ""
+    place = f"({label(node.location or '')}) " if placed else ""
     text = f"- {place}{defuse(flow(sentences))}\n" if sentences else ""
     cited = [ref.id for ref in node.refs] if node.level == 0 else [source for s in sentences for source in s.sources]
     lasting = node.level > 0 or node.closer != ""
@@ -202,7 +210,8 @@ class _Fitting:
     wider: dict[str, Item] = field(default_factory=dict)
 
     def cost(self, node: Node) -> int:
-        return 0 if self._hushed(node) else fold_item(node, self.sources).tokens
+        shown = _shown(node, self.sources)
+        return 0 if self.hush and shown.quiet else (shown.items.get(bool(node.location)) or fold_item(node, self.sources)).tokens
 
     def _hushed(self, node: Node) -> bool:
         return self.hush and _shown(node, self.sources).quiet
@@ -345,7 +354,7 @@ def _make_digest(nodes: Sequence[Node], items: Sequence[Item], room: int, own: s
     while tokens > room and limit > 0 and sentences:
         chosen = extractive.merge(sentences, limit=limit, known=known)
         text, tokens = _told(chosen, sources)
-        while large and tokens > room and len(chosen) > 1:
+        while tokens > room and len(chosen) > 1:
             chosen = _without_least(chosen, tokens - room)
             text, tokens = _told(chosen, sources)
         limit = min(limit - 1, int(limit * room / max(1, tokens) * 0.95))
@@ -366,9 +375,9 @@ def _told(sentences: Sequence[Sentence], sources: Sources) -> tuple[str, int]:
 
 
 def _without_least(sentences: Sequence[Sentence], tokens: int) -> tuple[Sentence, ...]:
-    """The sentences without those that matter least and take so many tokens together; one stays in any case."""
+    """The sentences without those that matter least for their length and take so many tokens together; one stays in any case."""
     dropped: set[int] = set()
-    for at in sorted(range(len(sentences)), key=lambda at: sentences[at].weight)[:-1]:
+    for at in sorted(range(len(sentences)), key=lambda at: rank(sentences[at].weight, sentences[at].text))[:-1]:
         if tokens <= 0:
             break
         dropped.add(at)

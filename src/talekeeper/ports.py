@@ -10,10 +10,14 @@ without gaps. Branch numbers are never reused and a branch never loses its tail,
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
+from talekeeper.errors import InvalidInput, UnknownBranch
 from talekeeper.model import MemoryKey
 
 Message: TypeAlias = Mapping[str, str]
@@ -21,6 +25,8 @@ Message: TypeAlias = Mapping[str, str]
 
 ChatModel: TypeAlias = Callable[[Sequence[Message]], Awaitable[str]]
 """Any chat model: an async callable from messages to text. It may raise; it may hang; it is never trusted."""
+
+_NONE: Mapping[Any, Any] = MappingProxyType({})
 
 
 class TokenCounter(Protocol):
@@ -68,6 +74,10 @@ class Entry(NamedTuple):
         return Position(self.branch, self.seq)
 
 
+new_entry: Callable[[tuple[Any, ...]], Entry] = partial(tuple.__new__, Entry)
+"""An entry of all its fields, in fewer steps: one is made for every append and every row that is read."""
+
+
 class Outline(NamedTuple):
     """An entry without its words: enough to rank it by. `blank`: there are none, because it was forgotten, or never had any."""
 
@@ -96,6 +106,23 @@ class Branch:
     name: str
     parent: int | None = None
     at: int = 0
+
+
+def check_branches(known: Mapping[int, Branch], changed: Sequence[Branch]) -> None:
+    """Raises what forbids a commit with these branches in a story that has the known ones: a branch that hangs in the air could never
+    be read again, and of two of one name one could not be reached."""
+    after = dict(known)
+    for branch in changed:
+        if branch.id not in after:
+            if branch.parent is None and branch.at:
+                raise InvalidInput(f"the branch {branch.name!r} begins behind entry {branch.at} of no branch: it needs a parent")
+            if branch.parent is not None and branch.parent not in after:
+                raise UnknownBranch(f"the branch {branch.name!r} cannot leave branch number {branch.parent}: there is none")
+        after[branch.id] = branch
+    bearers = Counter(branch.name for branch in after.values())
+    for branch in changed:
+        if bearers[branch.name] > 1:
+            raise InvalidInput(f"two branches would have the name {branch.name!r}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,32 +235,37 @@ class Erase:
     snapshots: bool = False
 
 
-@dataclass(slots=True)
-class Commit:
-    """One atomic write to one story: all of it, or nothing.
+class Commit(NamedTuple):
+    """One atomic write to one story: all of it, or nothing. (A named tuple, because one is made for every append.)
 
     `rev` is the revision the writer last saw. The write raises `Conflict` when the story has another by now, when an entry's place is
     taken or is not right behind its branch's head, when an entry's id is taken, and when a branch in `heads` has another head.
-    `touch` makes a new revision. Branches come before entries: a commit may fill a branch that it makes.
+    `touch` makes a new revision. Branches come before entries: a commit may fill a branch that it makes. A new branch leaves one that is
+    there already or comes before it in the commit, unless it begins at 0, and no two have one name: else the write raises `InvalidInput`
+    (see `check_branches`).
     `erase` comes first. Folds, snapshots and index rows are cached by key: writing one that is there already changes nothing. A text
     is written once per (key, branch): the second writer's is dropped.
     """
 
     story: int
     rev: int
-    touch: bool = False
     entries: Sequence[Entry] = ()
-    heads: Mapping[int, int] = field(default_factory=dict)
-    channels: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    touch: bool = False
+    heads: Mapping[int, int] = _NONE
+    channels: Mapping[int, tuple[str, ...]] = _NONE
     branches: Sequence[Branch] = ()
     config: Mapping[str, Any] | None = None
     folds: Sequence[FoldRecord] = ()
     texts: Sequence[TextRecord] = ()
     snapshot: Snapshot | None = None
-    index: Mapping[Position, Sequence[str]] = field(default_factory=dict)
+    index: Mapping[Position, Sequence[str]] = _NONE  # type: ignore[assignment]
     erase: Erase | None = None
     spending: Spending | None = None
     health: Mapping[str, Any] | None = None
+
+
+ENTRIES_ONLY = Commit(0, 0)[3:]
+"""What follows the entries in a commit that is nothing but entries."""
 
 
 class Postings(NamedTuple):

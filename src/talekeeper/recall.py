@@ -26,7 +26,7 @@ from heapq import nlargest
 from itertools import groupby
 from typing import NamedTuple
 
-from talekeeper.kept import kept
+from talekeeper.kept import kept, kept_table
 from talekeeper.summarize.salience import Known, Said, tellings
 from talekeeper.times import Times, near, times_in
 
@@ -63,6 +63,8 @@ _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020
 _EMOJI = "\u2600-\u27bf\u2b05-\u2b55\U0001f000-\U0001faff"
 _LETTER = rf"(?:[^\W_]|[{_MARKS}{_UNSPACED}])"
 _PLAIN_WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)*", re.ASCII)
+_PLAIN = bytes(ord(sign.lower()) if sign.isalnum() or sign == "'" else 32 for sign in map(chr, range(128))).ljust(256)
+"""Every plain letter as a small one, and a blank for whatever is in no word."""
 _WORD = re.compile(rf"{_LETTER}+(?:['’]{_LETTER}+)*|[{_EMOJI}]")
 _RUN = re.compile(rf"(?P<cjk>[{_CJK}]+)|[{_UNSPACED}]+")
 
@@ -91,11 +93,13 @@ _FORMS = {form: base for line in _IRREGULAR.replace("\n", "|").split("|") for ba
 
 def words(text: str) -> list[str]:
     """The text's words as they are indexed, in order: folded, and cut to their stems; runs of a script without blanks as pairs of signs;
-    an emoji is a word."""
+    an emoji is a word. What stands behind an apostrophe ("l'anneau", "Do'Urden") is a word by itself, too."""
     if text.isascii():
-        return [_STEMS[word] for word in _PLAIN_WORD.findall(text.lower())]
+        plain = _plain_words(text)
+        return [*map(_STEMS.__getitem__, plain), *(_elided(plain) if "'" in text else ())]
     mixed: list[str] = []
-    for word in _WORD.findall(_folded(text)):
+    found = _WORD.findall(_folded(text))
+    for word in found:
         end = 0
         for run in _RUN.finditer(word):
             if run.start() > end:
@@ -104,7 +108,21 @@ def words(text: str) -> list[str]:
             end = run.end()
         if end < len(word):
             mixed.append(_STEMS[word[end:]])
-    return mixed
+    return mixed + _elided(found)
+
+
+def _elided(found: Iterable[str]) -> list[str]:
+    """What stands behind apostrophes, but for the endings of English contractions."""
+    parts = [part for word in found if "'" in word or "’" in word for part in word.replace("’", "'").split("'")[1:]]
+    return [_STEMS[part] for part in parts if len(part) > 1 and part not in _CONTRACTED]
+
+
+def _plain_words(text: str) -> list[str]:
+    """The words of a text of plain letters; an apostrophe belongs to a word that goes on behind it."""
+    pieces = text.encode().translate(_PLAIN).decode().split()
+    if "'" not in text:
+        return pieces
+    return [word for piece in pieces for word in (_PLAIN_WORD.findall(piece) if "'" in piece else (piece,))]
 
 
 def _folded(text: str) -> str:
@@ -122,7 +140,8 @@ class _Stems(dict[str, str]):
         return stem
 
 
-_STEMS = _Stems()
+_STEMS = kept_table(_Stems())
+_CONTRACTED = frozenset({"ll", "re", "ve"})
 
 
 def _pairs(run: str) -> list[str]:
@@ -131,6 +150,8 @@ def _pairs(run: str) -> list[str]:
 
 def _stem(word: str) -> str:
     """A word without its English endings. Whatever language it is in: all that matters is that forms of one word come out the same."""
+    if word.isdigit():
+        return word
     word = word.replace("’", "'")
     if word.endswith("'s"):
         word = word[:-2]
@@ -164,7 +185,7 @@ def terms(text: str) -> list[str]:
     return telling or distinct
 
 
-def index_terms(text: str, voice: str, kind: str = "said") -> list[str]:
+def index_terms(text: str, voice: str, kind: str = "said") -> dict[str, None]:
     """All distinct words under which a turn is found: what was said, who said it, and whether a session begins with it.
 
     Single signs of Chinese, Japanese and Korean are among them, for some words have no more."""
@@ -173,7 +194,7 @@ def index_terms(text: str, voice: str, kind: str = "said") -> list[str]:
         found.update((sign, None) for run in _RUN.finditer(_folded(text)) if run["cjk"] for sign in run[0])
     if kind == "session":
         found[SESSION_MARK] = None
-    return list(found)
+    return found
 
 
 def holds(text: str, phrase: str) -> bool:
@@ -186,7 +207,7 @@ def holds(text: str, phrase: str) -> bool:
 
 @kept(1 << 10)
 def _flat(text: str) -> str:
-    found = _PLAIN_WORD.findall(text.lower()) if text.isascii() else _WORD.findall(_folded(text))
+    found = _plain_words(text) if text.isascii() else _WORD.findall(_folded(text))
     return f" {' '.join(found)} "
 
 

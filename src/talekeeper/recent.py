@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Hashable
-from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 K = TypeVar("K", bound=Hashable)
@@ -13,16 +12,17 @@ MOST, LEAST, IN_ALL = 512, 64, 8192
 """Lines that one story keeps, however few stories there are; however many there are; and all of them together."""
 
 
-@dataclass(slots=True)
 class Allowance:
-    """How much of their past the stories of one process keep in memory. One by itself has plenty; many share what there is."""
+    """How much of their past the stories of one process keep in memory: `lines` each. One line takes about a kilobyte."""
 
-    stories: int = 1
+    __slots__ = ("lines",)
 
-    @property
-    def lines(self) -> int:
-        """How many lines each may keep. One takes about a kilobyte."""
-        return max(LEAST, min(MOST, IN_ALL // max(1, self.stories)))
+    def __init__(self, stories: int = 1) -> None:
+        self.share(stories)
+
+    def share(self, stories: int) -> None:
+        """One story by itself has plenty; many share what there is."""
+        self.lines = max(LEAST, min(MOST, IN_ALL // max(1, stories)))
 
 
 class Recent(Generic[K, V]):

@@ -10,20 +10,24 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from talekeeper.errors import InvalidInput
+from talekeeper import rim
+from talekeeper.errors import InvalidInput, WrongType, quoted
 from talekeeper.model import Marked
 
 
 def _check_shares(what: str, **shares: float) -> None:
     for name, share in shares.items():
-        if not 0 <= share <= 1:
-            raise InvalidInput(f"{name} of {what} must be from 0 to 1, not {share!r}")
+        if not 0 <= rim.number(share, f"{name} of {what}") <= 1:
+            raise InvalidInput(f"{name} of {what} must be from 0 to 1, not {quoted(share)}")
 
 
 def _check_heading(heading: str) -> None:
     """Counts of lines add up only if each ends with a newline and begins with something to see, other than a slash."""
+    rim.text(heading, "a heading")
     if not heading.endswith("\n") or heading[0].isspace() or heading[0] == "/":
-        raise InvalidInput(f"a heading must be a whole line that begins with something to see and ends with a newline, not {heading!r}")
+        raise InvalidInput(
+            f"a heading must be a whole line that begins with something to see and ends with a newline, not {quoted(heading)}"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +47,13 @@ class Part:
     line: str = "{text}"
 
     def __post_init__(self) -> None:
+        rim.name(self.name, "a part's name")
         _check_shares(self.name, share=self.share, floor=self.floor)
-        if self.topic and self.most < 1:
-            raise InvalidInput(f"most of {self.name} must be at least 1, not {self.most!r}")
+        rim.number(self.priority, f"priority of {self.name}")
+        if self.topic != "":
+            rim.name(self.topic, f"topic of {self.name}")
+            rim.whole(self.most, f"most of {self.name}", least=1)
+        rim.text(self.line, f"line of {self.name}")
         _check_heading(self.heading)
 
 
@@ -88,10 +96,13 @@ class Recipe:
 
     def __post_init__(self) -> None:
         _check_shares("the recipe", canon=self.canon, story=self.story)
-        if self.fold_at is not None and not 0 < self.fold_at <= 1:
-            raise InvalidInput(f"fold_at of the recipe must be above 0 and at most 1, or None, not {self.fold_at!r}")
+        if self.fold_at is not None and not 0 < rim.number(self.fold_at, "fold_at of the recipe") <= 1:
+            raise InvalidInput(f"fold_at of the recipe must be above 0 and at most 1, or None, not {quoted(self.fold_at)}")
         for heading in (self.canon_heading, self.story_heading, self.story_heading_dm, self.recent_heading):
             _check_heading(heading)
+        parts: object = self.volatile
+        if not isinstance(parts, tuple | list) or not all(isinstance(part, Part) for part in parts):
+            raise WrongType("volatile of the recipe must be a tuple of Part")
         if all(part.name != PINNED_PART.name for part in self.volatile):
             object.__setattr__(self, "volatile", (PINNED_PART, *self.volatile))
         names = [part.name for part in self.volatile]

@@ -9,26 +9,37 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
-from typing import TypeAlias
 
 from talekeeper import rim
 from talekeeper.assembly import PINNED, Row, assemble, note_row, turn_rows
 from talekeeper.context import MORE_TO_CHOOSE, Plan, Wish, has_canon, make_plan, make_recap, make_stretch, model_cut
-from talekeeper.errors import BudgetTooSmall, Conflict, InvalidInput, UnknownFold, UnknownTurn, WrongType
+from talekeeper.errors import BudgetTooSmall, Conflict, InvalidInput, UnknownFold, WrongType, quoted
 from talekeeper.folds import Missing, Node, first_key, leaves_after, rewritten_key, roots_until
 from talekeeper.hot import Hot
 from talekeeper.marking import Gathering, V, gather, read_marks, topics
-from talekeeper.model import AUTHOR_KINDS, HEARD_KINDS, Block, Context, Fold, Item, Marked, MemoryKey, Recap, Recollection, Seat, Turn
+from talekeeper.model import (
+    AUTHOR_KINDS,
+    HEARD_KINDS,
+    Block,
+    Context,
+    Fold,
+    Item,
+    Marked,
+    MemoryKey,
+    Recap,
+    Recollection,
+    Seat,
+    Turn,
+    TurnRef,
+)
 from talekeeper.paragraphs import Line, Sources, Unfold, as_fold
-from talekeeper.ports import Position, Span, TokenCounter
+from talekeeper.ports import Span, TokenCounter
 from talekeeper.recalling import recollect
 from talekeeper.recipe import DEFAULT_RECIPE, Note, Recipe, mark_note
 from talekeeper.state import COMMON
 
 PAGE = 512
 """So many entries of the log are read at once; fewer, where only a few are wanted."""
-TurnRef: TypeAlias = "int | str | Turn"
-"""A turn: by its number on this branch, by its id, or itself."""
 
 
 class Remembering:
@@ -76,23 +87,20 @@ class Remembering:
 
         `query` brings back turns that answer it. `extras` fills the recipe's other parts (facts, moments, …), by their names."""
         hot = self._hot
-        rim.known_seat(seat, hot.state.seats)
+        rim.known_seat(seat, hot.seats)
         await hot.refresh()
         await hot.unfurl()
-        budget = hot.state.seats[seat].token_limit if budget is None else rim.whole(budget, "budget")
+        budget = hot.seats[seat].token_limit if budget is None else rim.whole(budget, "budget")
         if not isinstance(recipe, Recipe):
             raise WrongType(f"recipe must be a Recipe, not {type(recipe).__name__}")
         given = rim.extras(extras)
         hits = await recollect(hot, seat, rim.text(query, "query"), tokens=budget) if query is not None else []
-        notes = {**await self._noted(seat, recipe), **given}
-        return await self._context(hot.state.seats[seat], seat, budget, recipe, notes, hits)
+        notes = {**await self._noted(seat, recipe), **given} if hot.state.marks else given
+        return await self._context(hot.seats[seat], seat, budget, recipe, notes, hits)
 
     async def _noted(self, seat: str, recipe: Recipe) -> dict[str, Sequence[Note]]:
         """What the parts with a topic show."""
-        hot = self._hot
-        if not hot.state.marks:
-            return {}
-        shown = {part: await read_marks(hot, seat, part.topic, part.most) for part in recipe.volatile if part.topic}
+        shown = {part: await read_marks(self._hot, seat, part.topic, part.most) for part in recipe.volatile if part.topic}
         return {part.name: [mark_note(part, mark) for mark in marks] for part, marks in shown.items() if marks}
 
     async def _context(
@@ -110,11 +118,11 @@ class Remembering:
                 return assemble(wish, plan, {}, budget, counter.id, counter.count)
         unknown = set(extras) - {part.name for part in recipe.volatile}
         if unknown:
-            raise InvalidInput(f"the recipe has no part {sorted(unknown)[0]!r}; it has: {', '.join(part.name for part in recipe.volatile)}")
+            raise InvalidInput(
+                f"the recipe has no part {quoted(min(unknown, key=str))}; it has: {', '.join(part.name for part in recipe.volatile)}"
+            )
         for note in (note for notes in extras.values() for note in notes):
-            if not isinstance(note, Note):
-                raise WrongType(f"extras are made of Note, not {type(note).__name__}")
-            rim.text(note.text, "a note's text")
+            _check_note(note)
         pins = await self._pins(view)
         rows = {name: [note_row(note, counter.count) for note in notes] for name, notes in extras.items()}
         kept = self._kept(rows, pins, recipe)
@@ -138,7 +146,7 @@ class Remembering:
 
     def _whole(self, view: str, budget: int, recipe: Recipe, rows: Mapping[str, Sequence[Row]]) -> int:
         """How long a view may be to be shown as it is, beside what else there is to say: for a recipe whose rest goes to the past."""
-        if all(part.name != "highlights" for part in recipe.volatile):
+        if "highlights" not in [part.name for part in recipe.volatile]:
             return 0
         headings = recipe.recent_heading + (recipe.canon_heading if has_canon(self._hot.state, view) else "")
         headings += "".join(part.heading for part in recipe.volatile if rows.get(part.name))
@@ -174,12 +182,10 @@ class Remembering:
         """The stable part, from the last one where that still holds."""
         hot = self._hot
         key = (wish.view, wish.budget, id(wish.recipe))
+        state = hot.state
         plan = hot.plans.get(key)
-        if plan is not None and plan.recipe is wish.recipe and plan.epoch == hot.state.epoch and plan.recent_tokens <= plan.room:
-            canon = has_canon(hot.state, wish.view)
-            heard = hot.state.views[wish.view].tokens
-            if plan.canon == canon and plan.step == wish.step(heard, canon) and plan.own_step == wish.own_step(heard, canon):
-                return plan
+        if plan is not None and plan.epoch == state.epoch and plan.holds(wish, state.views[wish.view].tokens):
+            return plan
         plan = make_plan(wish, hot.sources())
         if wish.view != COMMON and plan.lasting:
             if len(hot.plans) >= 64:
@@ -225,12 +231,15 @@ class Remembering:
     async def topics(self, seat: str | None, *, prefix: str = "") -> list[str]:
         """The topics of marks that the seat may know of (None: all there are), sorted."""
         await self._know(seat)
-        return topics(self._hot, seat, prefix)
+        return topics(self._hot, seat, rim.string(prefix, "prefix"))
 
     async def gather(self, seat: str, gathering: Gathering[V], *, beside: Sequence[V] = ()) -> V:
         """The gathering's value over all that the seat heard, at a cost that follows what is new. `beside`: values of yours in it."""
-        await self._know(seat)
-        return await gather(self._hot, rim.known_seat(seat, self._hot.state.seats), gathering, beside)
+        rim.known_seat(seat, self._hot.state.seats)
+        if not (isinstance(getattr(gathering, "name", None), str) and hasattr(gathering, "read") and hasattr(gathering, "merge")):
+            raise WrongType(f"gathering must be a Gathering, with a name, read and merge, not {type(gathering).__name__}")
+        await self._hot.refresh()
+        return await gather(self._hot, seat, gathering, rim.several(beside, "beside"))
 
     async def recap(self, seat: str, *, keep: int | None = None, budget: int = 1000, pending: bool = False, folded: bool = False) -> Recap:
         """The newest `keep` turns that the seat heard (by default as many as it keeps), as they are, and everything before them as folds
@@ -269,8 +278,9 @@ class Remembering:
 
     async def stretch(self, seat: str, *, after: int = 0, before: int | None = None, budget: int = 1000) -> Recap:
         """What the seat heard between two entries, given by number and not included, as folds in at most `budget` tokens."""
-        await self._know(seat)
         hot = self._hot
+        rim.known_seat(seat, hot.state.seats)
+        await hot.refresh()
         end = hot.state.seq + 1 if before is None else rim.whole(before, "before")
         rim.whole(after, "after")
         rim.whole(budget, "budget")
@@ -301,14 +311,14 @@ class Remembering:
         hot = self._hot
         if seat is not None:
             rim.known_seat(seat, hot.state.seats)
-        if kinds is not None and (isinstance(kinds, str) or not set(kinds) <= HEARD_KINDS | AUTHOR_KINDS):
+        wanted = rim.several(HEARD_KINDS if kinds is None else kinds, "kinds")
+        if not all(isinstance(kind, str) and kind in HEARD_KINDS | AUTHOR_KINDS for kind in wanted):
             raise InvalidInput(f"kinds must be a list out of: {', '.join(sorted(HEARD_KINDS | AUTHOR_KINDS))}")
         rim.whole(after, "after")
         if limit is not None:
             rim.whole(limit, "limit")
         await hot.refresh()
         last = hot.state.seq if before is None else min(hot.state.seq, rim.whole(before, "before") - 1)
-        wanted = frozenset(HEARD_KINDS if kinds is None else kinds)
         found: list[Turn] = []
         first = after + 1
         size = PAGE if limit is None else min(PAGE, max(16, 2 * limit))
@@ -347,37 +357,16 @@ class Remembering:
 
     async def _resolve(self, turn: TurnRef) -> Turn:
         """The turn that is meant; raises `UnknownTurn` where this branch has none, or where it was forgotten."""
-        hot = self._hot
-        if isinstance(turn, Turn):
-            turn = turn.id
-        if isinstance(turn, bool) or not isinstance(turn, int | str):
-            raise WrongType(f"a turn is named by its number or its id, not by {type(turn).__name__}")
-        at = hot.path.position(turn) if isinstance(turn, int) else await self._find(turn)
-        if at is None:
-            what = f"number {turn}" if isinstance(turn, int) else f"id {turn!r}"
-            raise UnknownTurn(f"no turn with the {what} on branch {hot.name!r}; it goes from 1 to {hot.state.seq}")
-        found = await hot.fetch_turns([at])
-        if not found or found[0].kind in AUTHOR_KINDS:
-            raise UnknownTurn(f"entry {at.seq} is no turn that anyone heard")
-        if not found[0].text:
-            raise UnknownTurn(f"turn {at.seq} was forgotten")
-        return found[0]
-
-    async def _find(self, name: str) -> Position | None:
-        """Where the turn of that id stands, if it is on this path."""
-        hot = self._hot
-        at = hot.shared.names.position(name)
-        if at is None:
-            found = (await hot.read(ids=[name])).entries
-            at = found[0].position if found else None
-        return at if at is not None and at.seq >= 1 and hot.path.has(*at) else None
+        return (await self._hot.located(turn))[1]
 
     async def ordinals(self, seat: str, turns: Sequence[Turn | int]) -> list[int]:
         """The numbers that turns, themselves or by their number on the branch, have among those which the seat heard: how many it had
         heard by then. They tell nothing of others (I3)."""
-        await self._know(seat)
+        rim.known_seat(seat, self._hot.state.seats)
+        asked = rim.several(turns, "turns")
+        numbers = [turn.seq if isinstance(turn, Turn) else rim.whole(turn, "a turn's number") for turn in asked]
+        await self._hot.refresh()
         state = self._hot.state
-        numbers = [turn if isinstance(turn, int) else turn.seq for turn in turns]
         return await self._hot.supply(lambda: state.ordinals(seat, numbers))
 
     async def folds(self, seat: str, *, budget: int | None = None) -> list[Fold]:
@@ -435,7 +424,7 @@ class Remembering:
         await hot.refresh()
         node = await self._node(fold)
         if seat is not None and not await hot.supply(lambda: hot.state.holds(seat, node)):
-            raise UnknownFold(f"no fold {fold!r} in the memory of {seat!r}")
+            raise UnknownFold(f"no fold {quoted(fold)} in the memory of {seat!r}")
         return node
 
     async def _node(self, fold: str) -> Node:
@@ -444,7 +433,7 @@ class Remembering:
         try:
             return await self._node_at(self._hot.shared.names.fold(fold))
         except Conflict:
-            raise UnknownFold(f"no fold {fold!r} in this story") from None
+            raise UnknownFold(f"no fold {quoted(fold)} in this story") from None
 
     async def _node_at(self, key: str) -> Node:
         return await self._hot.supply(lambda: self._hot.state.shelf.node(key))
@@ -472,3 +461,11 @@ def _few(lines: Iterable[Line], room: int) -> Iterator[Line]:
             return
         left -= line.item.tokens
         yield line
+
+
+def _check_note(note: object) -> None:
+    if not isinstance(note, Note):
+        raise WrongType(f"extras are made of Note, not {type(note).__name__}")
+    rim.text(note.text, "a note's text")
+    rim.number(note.rank, "a note's rank")
+    rim.names(note.sources, "a note's sources")

@@ -8,11 +8,12 @@ blank and ends with a newline, so that the token counts of lines add up to the c
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 
+from talekeeper.kept import kept
 from talekeeper.model import Turn
 
 _ODD = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069]|</|<\||\|>|\[/?INST")
+_HARMLESS = bytes(sign for sign in range(0x20, 0x7F) if sign not in b"<|[")
 _BREAKS = re.compile(r"\s*[\n\r\v\f\x85\u2028\u2029]\s*")
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 FENCE = "\n  | "
@@ -21,7 +22,7 @@ FENCE = "\n  | "
 def defuse(text: str) -> str:
     """The text as it may stand behind its speaker's name: no line of its own, no closing tag, no role marker."""
     text = text.strip()
-    if text.isprintable() and "<" not in text and "|" not in text and "[" not in text:
+    if text.isascii() and not text.encode().translate(None, _HARMLESS):
         return text  # the common case, decided without a search
     if _ODD.search(text) is None:
         return text
@@ -30,7 +31,7 @@ def defuse(text: str) -> str:
     return text.replace("\n", FENCE)
 
 
-@lru_cache(maxsize=1024)
+@kept(1024)
 def label(name: str) -> str:
     """A speaker's name as it may stand in brackets."""
     return " ".join(defuse(name).replace("[", "(").replace("]", ")").split())
@@ -43,12 +44,12 @@ _MANNER = {"whisper": ", whispering", "thought": ", thinking"}
 def render(kind: str, voice: str, text: str, when: str | None = None) -> str:
     """A turn as a line of a context. Begins and ends so that token counts of lines add up."""
     text = defuse(text)
+    if kind == "said" and when is None:
+        return f"[{label(voice)}]: {text}\n"
     if kind in _HAPPENED:
         return f"* {text}\n" if when is None else f"* ({label(when)}) {text}\n"
     if kind == "note":
         return f"- {text}\n"
-    if when is None and kind == "said":
-        return f"[{label(voice)}]: {text}\n"
     return f"[{label(voice)}{_MANNER.get(kind, '')}]{'' if when is None else f' ({label(when)})'}: {text}\n"
 
 

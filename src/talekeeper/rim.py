@@ -7,16 +7,20 @@ from __future__ import annotations
 
 import difflib
 import json
-import math
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
-from talekeeper.errors import InvalidInput, MissingKey, UnknownSeat, WrongType
+from talekeeper.errors import InvalidInput, MissingKey, UnknownSeat, WrongType, quoted
 from talekeeper.model import Mark, MemoryKey, Seat, Turn
 
 MAX_TEXT_BYTES = 100 * 1024
 MAX_NAME = 200
 LATEST = 1e12
+MOST = 2**63 - 1
+"""The greatest whole number that every store can keep."""
+LARGEST = 1e100
+"""Beyond it sums and products of a few numbers might no longer be finite."""
 _ROLES = ("dm", "pc", "npc")
 
 
@@ -48,14 +52,25 @@ def name(value: object, what: str) -> str:
     if len(checked) > MAX_NAME:
         raise InvalidInput(f"{what} has {len(checked)} characters, at most {MAX_NAME} are taken")
     if not checked.isprintable():
-        raise InvalidInput(f"{what} {checked!r} has characters that cannot be printed")
+        raise InvalidInput(f"{what} {quoted(checked)} has characters that cannot be printed")
     return checked
 
 
+def string(value: object, what: str) -> str:
+    if not isinstance(value, str):
+        raise WrongType(f"{what} must be a string, not {type(value).__name__}")
+    return value
+
+
+def several(values: object, what: str) -> tuple[Any, ...]:
+    """What was handed in as several, in a form that can be looked at more than once. One alone is not several."""
+    if isinstance(values, str | bytes | Turn) or not isinstance(values, Iterable):
+        raise WrongType(f"{what} must be a list, not {quoted(values)}")
+    return values if type(values) is tuple else tuple(values)
+
+
 def names(values: object, what: str) -> tuple[str, ...]:
-    if isinstance(values, str) or not isinstance(values, Iterable):
-        raise WrongType(f"{what} must be a list of strings, not {type(values).__name__}")
-    return tuple(dict.fromkeys(name(value, f"an entry of {what}") for value in values))
+    return tuple(dict.fromkeys(name(value, f"an entry of {what}") for value in several(values, what)))
 
 
 def key(value: object) -> MemoryKey:
@@ -88,28 +103,32 @@ def seats(values: object) -> tuple[Seat, ...]:
 def _seat(value: object) -> Seat:
     if not isinstance(value, Seat):
         raise WrongType(f"a seat must be a Seat, not {type(value).__name__}")
+    if type(value.aliases) is not tuple:
+        value = replace(value, aliases=several(value.aliases, f"aliases of seat {value.id!r}"))
     name(value.id, "a seat's id")
     if value.id == "*":
         raise InvalidInput("a seat cannot have the id '*': it stands for what all player characters heard")
     if value.role not in _ROLES:
-        raise InvalidInput(f"the role of seat {value.id!r} must be one of {', '.join(_ROLES)}, not {value.role!r}")
-    if value.name:
+        raise InvalidInput(f"the role of seat {value.id!r} must be one of {', '.join(_ROLES)}, not {quoted(value.role)}")
+    if value.name != "":
         name(value.name, f"the name of seat {value.id!r}")
     names(value.aliases, f"the aliases of seat {value.id!r}")
     whole(value.token_limit, f"the token limit of seat {value.id!r}", least=1)
     fold_at: object = value.fold_at
     if isinstance(fold_at, bool) or not isinstance(fold_at, int | float) or not 0 < fold_at <= 1:
-        raise InvalidInput(f"fold_at of seat {value.id!r} must be above 0 and at most 1, not {value.fold_at!r}")
+        raise InvalidInput(f"fold_at of seat {value.id!r} must be above 0 and at most 1, not {quoted(value.fold_at)}")
     whole(value.keep, f"keep of seat {value.id!r}", least=1)
     return value
 
 
 def whole(value: object, what: str, *, least: int = 0) -> int:
-    """A whole number, not below `least`."""
+    """A whole number, not below `least` nor above `MOST`."""
     if isinstance(value, bool) or not isinstance(value, int):
         raise WrongType(f"{what} must be a whole number, not {type(value).__name__}")
     if value < least:
-        raise InvalidInput(f"{what} must be at least {least}, not {value}")
+        raise InvalidInput(f"{what} must be at least {least}, not {quoted(value)}")
+    if value > MOST:
+        raise InvalidInput(f"{what} must be at most {MOST}, not {quoted(value)}")
     return value
 
 
@@ -119,13 +138,28 @@ def extras(value: object) -> Mapping[str, Any]:
         return {}
     if not isinstance(value, Mapping):
         raise WrongType(f"extras must map parts to notes, not {type(value).__name__}")
-    return value
+    return {part: _notes(notes) for part, notes in value.items()}
+
+
+def _notes(values: object) -> tuple[Any, ...]:
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise WrongType(f"extras must map each part to a list of notes, not to {type(values).__name__}")
+    return tuple(values)
 
 
 def number(value: object, what: str) -> float:
-    """A number that can be compared with others: neither infinite nor none at all."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise InvalidInput(f"{what} must be a number, not {value!r}")
+    """A number that can be compared with others: neither infinite nor none at all, nor beyond `LARGEST`."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= LARGEST:
+        raise InvalidInput(f"{what} must be a number, not {quoted(value)}")
+    return value
+
+
+def seconds(value: object, what: str) -> float:
+    """How long something may take: a number of seconds, not below 0."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise WrongType(f"{what} must be a number of seconds, not {type(value).__name__}")
+    if not 0 <= value < LATEST:
+        raise InvalidInput(f"{what} must be a number of seconds from 0 up, not {quoted(value)}")
     return value
 
 
@@ -134,7 +168,7 @@ def time(value: object, what: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise WrongType(f"{what} must be a number of seconds, not {type(value).__name__}")
     if not abs(value) < LATEST:
-        raise InvalidInput(f"{what} must be in seconds, not {value!r}")
+        raise InvalidInput(f"{what} must be in seconds, not {quoted(value)}")
     return value
 
 
@@ -145,7 +179,7 @@ def known_seat(value: object, seats: Mapping[str, Any]) -> str:
     if value not in seats:
         close = difflib.get_close_matches(value, seats, n=1, cutoff=0.7)
         hint = f"; did you mean {close[0]!r}?" if close else ""
-        raise UnknownSeat(f"no seat {value!r} in this story{hint} (there are: {', '.join(sorted(seats)) or 'none'})")
+        raise UnknownSeat(f"no seat {quoted(value)} in this story{hint} (there are: {', '.join(sorted(seats)) or 'none'})")
     return value
 
 
@@ -157,8 +191,12 @@ def marks(values: object) -> tuple[Mark, ...]:
 
 
 def mark(value: object) -> Mark:
+    """A mark that may be put into the log, once the turns it is of were found there."""
     if not isinstance(value, Mark):
         raise WrongType(f"each mark must be a Mark, not {type(value).__name__}")
+    if not all(type(part) is tuple for part in (value.of, value.drops, value.heard_by or ())):
+        known = several(value.heard_by, "heard_by") if value.heard_by is not None else None
+        value = replace(value, of=several(value.of, "of"), heard_by=known, drops=several(value.drops, "drops"))
     name(value.topic, "topic")
     mark_text(value)
     number(value.rank, "rank")

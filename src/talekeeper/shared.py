@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from talekeeper.errors import UnknownBranch, UnknownStory
+from talekeeper.errors import UnknownBranch, UnknownStory, quoted
 from talekeeper.folds import Path
+from talekeeper.kept import let_go
 from talekeeper.model import MemoryKey, Seat
 from talekeeper.names import Names
 from talekeeper.ports import Branch, Store, StoryRecord, TokenCounter
@@ -56,10 +57,15 @@ class Shared:
     def __post_init__(self) -> None:
         self.names = Names(self.record.config["secret"])
 
-    async def reload(self) -> None:
+    async def reload(self, own: int | None = None) -> None:
+        """Reads the record anew. `own`: the revision that this process has just made of the one it knew; any other is someone else's,
+        who did more than append: something may have been forgotten, and every branch must load itself anew."""
         record = await self.store.load(self.key)
         if record is None:
             raise UnknownStory(f"the story {self.key.composite()!r} was deleted")
+        if record.rev not in (self.record.rev, own):
+            self.generation += 1
+            let_go()
         self.record = record
         self.texts_version += 1
 
@@ -68,4 +74,4 @@ class Shared:
             if branch.name == name:
                 return branch
         known = ", ".join(sorted(branch.name for branch in self.record.branches.values()))
-        raise UnknownBranch(f"no branch {name!r} in this story; there are: {known}")
+        raise UnknownBranch(f"no branch {quoted(name)} in this story; there are: {known}")

@@ -31,7 +31,7 @@ from talekeeper.folds import (
     revise,
     rewrite,
 )
-from talekeeper.model import Seat, Turn
+from talekeeper.model import AUTHOR_KINDS, Seat, Turn
 from talekeeper.ports import Entry, Position
 from talekeeper.recent import Recent
 
@@ -42,6 +42,8 @@ STORY, CANON = 0, 1
 MOST_COUNTED = 512  # entries for which a view knows how many turns it had heard by then
 REGISTRY_SIZE = 96
 SCENE_KINDS = frozenset({"enter", "leave", "session"})
+
+_new_ref: Callable[[tuple[Any, ...]], Ref] = partial(tuple.__new__, Ref)
 
 
 class View:
@@ -111,11 +113,11 @@ class Shelf:
         return node
 
     def children(self, parent: Node) -> list[Node]:
-        nodes = [self.get(key) for key in parent.children]
-        absent = [key for key, node in zip(parent.children, nodes, strict=True) if node is None]
-        if absent:
-            raise Missing(folds=absent)
-        return [node for node in nodes if node is not None]
+        unsaved, stored = self.unsaved.get, self._nodes.get
+        nodes = [unsaved(key) or stored(key) for key in parent.children]
+        if None in nodes:
+            raise Missing(folds=[key for key, node in zip(parent.children, nodes, strict=True) if node is None])
+        return nodes  # type: ignore[return-value]
 
     def put(self, node: Node) -> Node:
         """The node of that key that is in memory already, else this one."""
@@ -175,6 +177,7 @@ class State:
             ({int(branch): head for branch, head in since.get(seat.id, {}).items()}, self.bits[seat.id])
             for seat in seats if seat.role == "pc"
         ]  # fmt: skip
+        self._from_the_start = sum(bit for since, bit in self._players if not since)
         self.dms = tuple(seat.id for seat in seats if seat.role == "dm")
         for seat in (*self.seats, COMMON):
             self.views.setdefault(seat, View())
@@ -226,14 +229,14 @@ class State:
     def apply(self, entry: Entry, turn: Turn) -> None:
         """Moves the state one entry on. Raises `Missing` before anything has changed."""
         kind = entry.kind
-        if kind == "edit" or kind == "override":
+        if kind not in AUTHOR_KINDS:
+            self._hear(entry, turn)
+        elif kind == "edit" or kind == "override":
             self._rewrite(entry, turn)
-        elif kind == "pin" or kind == "unpin":
-            self._pin(entry)
         elif kind == "mark":
             self._mark(entry)
         else:
-            self._hear(entry, turn)
+            self._pin(entry)
         self.seq = entry.seq
 
     def _hear(self, entry: Entry, turn: Turn) -> None:
@@ -253,21 +256,26 @@ class State:
             chunk = self.open[channel, track] = Chunk(channel, track, entry.location)
         elif chunk.location is None:
             chunk.location = entry.location
-        chunk.refs.append(Ref(entry.branch, seq, turn.id, "", entry.tokens))
+        chunk.refs.append(_new_ref((entry.branch, seq, turn.id, "", entry.tokens)))
         chunk.turns.append(turn)
         chunk.chars += size
         self.turns += 1
         self.tokens += entry.tokens
+        views, tokens = self.views, entry.tokens
         for seat in self._hearers[channel]:
-            view = self.views[seat]
+            view = views[seat]
             view.turns += 1
-            view.tokens += entry.tokens
+            view.tokens += tokens
         if len(chunk.refs) >= CHUNK_TURNS or chunk.chars >= CHUNK_CHARS or kind == "session":
             self._close(chunk, seq, turn.id)  # a session's title stands by itself, where the session begins
 
     def _common(self, chunk: Chunk) -> list[Ref]:
         """The turns of a chunk that every player character of their time heard."""
         mask = self._masks[chunk.channel]
+        if self._from_the_start & ~mask:
+            return []  # one who was there all the time did not hear it
+        if self._from_the_start and all(mask & bit for _, bit in self._players):
+            return chunk.refs
 
         def common(ref: Ref) -> bool:
             there = [bit for since, bit in self._players if ref.seq > since.get(ref.branch, 0)]
@@ -294,7 +302,7 @@ class State:
         if self.registry:
             told = [labels for number, labels in self.registry.items() if mask & self._masks[number] == mask]
             known = known_in("\n".join(turn.text for turn in chunk.turns), told)
-        refs = [self.current(ref) for ref in chunk.refs]
+        refs = [self.current(ref) for ref in chunk.refs] if self.revisions else chunk.refs
         make = partial(
             make_leaf, channel=chunk.channel, location=chunk.location, closed=seq, closer=closer, known=known,
             place=place_at(seq) if self._placed else "",
@@ -398,7 +406,7 @@ class State:
         else:
             edited = self.revisions.get(target)
             revision = edited.times + 1 if edited else 1
-            leaf = self._leaf_of(target, entry.extra["at"][1], entry.channel)
+            leaf = self.leaf_of(entry)
             if leaf is not None:
                 self._swap(leaf, lambda node: revise(node, target, turn.id))
             self.revisions[target] = Edit(revision, entry.position, turn.id)
@@ -408,14 +416,19 @@ class State:
                         chunk.turns[index] = chunk.turns[index]._replace(text=entry.text, revision=revision)
         self.epoch += 1
 
-    def _leaf_of(self, target: str, seq: int, channel: int) -> Node | None:
+    def leaf_of(self, edit: Entry) -> Node | None:
+        """The chunk that an edit changes, if its turn is in a closed one. May raise `Missing`."""
+        assert edit.extra is not None
+        target: str = edit.extra["target"]
+        seq: int = edit.extra["at"][1]
+
         def wanted(node: Node) -> bool:
             return node.level == 0 and any(ref.id == target for ref in node.refs)
 
         def within(node: Node) -> bool:
             return node.first <= seq <= node.last
 
-        return find(self.views[self._hearers[channel][0]].roots(), wanted, within, self.shelf.children)
+        return find(self.views[self._hearers[edit.channel][0]].roots(), wanted, within, self.shelf.children)
 
     def _swap(self, old: Node, make: Callable[[Node], Node]) -> None:
         """Replaces a fold, and all above it, in every tree that has it. All reading comes before the first change."""

@@ -9,17 +9,18 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from talekeeper import recall as ranking
 from talekeeper import rim
-from talekeeper.errors import Conflict, InvalidInput, UnknownFold, UnknownTurn
+from talekeeper.errors import Conflict, InvalidInput, UnknownFold, UnknownTurn, WrongType, quoted
 from talekeeper.folds import Node, Ref, extract, rewritten_key
 from talekeeper.marking import marked
-from talekeeper.model import AUTHOR_KINDS, BranchInfo, Fold, Health, HealthState, Mark, Marked, Stats, Turn
+from talekeeper.model import AUTHOR_KINDS, BranchInfo, Fold, Health, HealthState, Mark, Marked, Stats, Turn, TurnRef
 from talekeeper.paragraphs import as_fold
-from talekeeper.ports import Branch, Commit, Entry, Erase, FoldRecord, Position, Span, targets
-from talekeeper.remembering import Remembering, TurnRef
+from talekeeper.ports import Branch, Commit, Entry, Erase, FoldRecord, Position, Span, StoryRecord, targets
+from talekeeper.remembering import Remembering
 from talekeeper.replay import Past, look_back
 from talekeeper.state import COMMON
 from talekeeper.telling import SPOKEN, TRIES, Draft, Made, Telling, step_aside
@@ -30,101 +31,131 @@ class Story(Telling, Remembering):
 
     async def reveal(self, turn: TurnRef, to: Sequence[str], *, text: str | None = None, speaker: str = "", id: str | None = None) -> Turn:
         """Tells others of an old turn. Who heard the old one never changes: this is a new turn that cites it."""
-        await self._hot.refresh()
-        old = await self._resolve(turn)
-        words = text if text is not None else f"{old.voice}: {old.text}" if old.voice else old.text
-        return await self.append(speaker, words, heard_by=to, kind="said" if speaker else "event", cites=[old.id], id=id)
+        hot = self._hot
+        hearers = rim.several(to, "to")  # required: without it, those present would hear what was a secret
+
+        async def draft() -> list[Draft]:
+            nonlocal turn
+            _, turn = await hot.located(turn)
+            words = text if text is not None else f"{turn.voice}: {turn.text}" if turn.voice else turn.text
+            return [self._check(Draft(speaker, words, hearers, kind="said" if speaker else "event", cites=[turn.id], id=id))]
+
+        async def known() -> list[Turn]:
+            return await self._known_ids(await draft())
+
+        async def make() -> Made:
+            return await self._entries(await draft())
+
+        async with hot.lock:
+            await hot.refresh()
+            return (await self._write(make, told_before=None if id is None else known))[0]
 
     async def at(self, turn: TurnRef) -> Past:
         """The story as it stood just after that turn (0: before the first), to look at. Nothing is changed by it."""
         await self._hot.refresh()
-        return await look_back(self._hot, await self._number(turn))
+        return await look_back(self._hot, (await self._place(turn)).seq)
 
     # -- time travel -----------------------------------------------------------------------------------------------------
 
     async def rewind(self, to: TurnRef, *, expected_version: str | None = None) -> int:
         """Goes back to just after that turn; 0 is the beginning. What came after stays as a branch of its own (see `branches`)."""
         hot = self._hot
+        target: TurnRef | Position = to
+
+        async def make(record: StoryRecord) -> Commit | None:
+            nonlocal target
+            self._expect(expected_version)
+            target = await self._place(target)
+            if target.seq == hot.state.seq:
+                return None
+            heads = {} if expected_version is None else {hot.path.branch: hot.head}
+            return Commit(story=record.id, rev=record.rev, touch=True, heads=heads, branches=self._rewound(target))
+
         async with hot.lock:
             await hot.refresh()
-            self._expect(expected_version)
-            target = await self._number(to)
-            if target != hot.state.seq:
-                await self._rewind(target, expected_version)
-            return target
+            await self._amend(make)
+        assert isinstance(target, Position)
+        return target.seq
 
-    async def _number(self, turn: TurnRef) -> int:
-        if turn == 0 and not isinstance(turn, bool):
-            return 0
-        if isinstance(turn, int) and not isinstance(turn, bool):
-            if self._hot.path.position(turn) is None:
-                raise UnknownTurn(f"no entry number {turn} on branch {self.branch!r}; it goes from 0 to {self._hot.state.seq}")
-            return turn
-        return (await self._resolve(turn)).seq
+    async def _place(self, of: TurnRef | Position) -> Position:
+        """Where an entry of this branch stands, be it a turn or not; 0 is before the first. A place that was found before is looked for
+        again: whoever names a turn by its number means the one that had it then, and someone else may have gone back behind it."""
+        path = self._hot.path
+        if isinstance(of, Position):
+            if of.seq and not path.has(*of):
+                raise UnknownTurn(f"entry {of.seq} is no longer on branch {self.branch!r}: someone else went back meanwhile")
+            return of
+        if isinstance(of, int) and not isinstance(of, bool):
+            at = path.position(of) if of else Position(path.branch, 0)
+            if at is None:
+                raise UnknownTurn(f"no entry number {quoted(of)} on branch {self.branch!r}; it goes from 0 to {self._hot.state.seq}")
+            return at
+        return (await self._hot.located(of))[0]
 
-    async def _amend(self, make: Callable[[], Awaitable[Commit]]) -> None:
-        """Writes a change to the story itself, again after someone else was first (our own background folds, if nobody else)."""
+    async def _amend(self, make: Callable[[StoryRecord], Awaitable[Commit | None]]) -> Commit | None:
+        """Writes a change to the story itself, which `make` builds on the record it gets, and returns it; None where there is nothing to
+        change. The lock is held.
+
+        It is made again each time someone else was first (our own background folds, if nobody else): whatever it builds on, it has to
+        look for it itself. What it raises is for the caller."""
         hot, shared = self._hot, self._hot.shared
         for attempt in range(TRIES):
+            if not hot.in_step:
+                await hot.refresh()
+            record, version = shared.record, self.version
+            commit = await make(record)
+            if commit is None:
+                return None
             try:
-                await shared.store.write(await make())
+                self._expect(version)  # something may have been taken in meanwhile
+                rev = await shared.store.write(commit)
                 break
             except Conflict:
                 if attempt == TRIES - 1:
                     raise
                 await step_aside(attempt)
                 await hot.refresh()
-        await shared.reload()
+        await shared.reload(rev)
+        await hot.refresh()
+        return commit
 
-    async def _rewind(self, target: int, expected_version: str | None) -> None:
-        hot = self._hot
-
-        async def make() -> Commit:
-            self._expect(expected_version)
-            record = hot.shared.record
-            heads = {} if expected_version is None else {hot.path.branch: hot.head}
-            return Commit(story=record.id, rev=record.rev, touch=True, heads=heads, branches=self._rewound(target))
-
-        await self._amend(make)
-        await self._hot.refresh()
-
-    def _rewound(self, target: int) -> list[Branch]:
+    def _rewound(self, to: Position) -> list[Branch]:
         """What becomes of the branches when this one goes back: the tail keeps its entries under a new name. The last one is ours."""
-        hot = self._hot
-        at = hot.path.position(target)
-        new = Branch(max(hot.shared.record.branches) + 1, self.branch, at.branch if at else None, target)
-        return [self._left_behind(), new]
+        return [self._left_behind(), self._new_branch(self.branch, to)]
+
+    def _new_branch(self, name: str, at: Position) -> Branch:
+        """A branch that goes on behind that entry. Only one that begins at the beginning has no parent: else nobody could read it."""
+        return Branch(max(self._hot.shared.record.branches) + 1, name, at.branch if at.seq else None, at.seq)
 
     def _left_behind(self) -> Branch:
         """This branch, once its name has gone to another."""
-        branches = self._hot.shared.record.branches
-        old = branches[self._hot.path.branch]
-        taken = {branch.name for branch in branches.values()}
-        kept = next(name for number in range(1, len(taken) + 2) if (name := f"{old.name}~{number}") not in taken)
-        return Branch(old.id, kept, old.parent, old.at)
+        old = self._hot.shared.record.branches[self._hot.path.branch]
+        return Branch(old.id, self._free_name(f"{old.name}~"), old.parent, old.at)
+
+    def _free_name(self, stem: str) -> str:
+        taken = {branch.name for branch in self._hot.shared.record.branches.values()}
+        return next(name for number in range(1, len(taken) + 2) if (name := f"{stem}{number}") not in taken)
 
     async def fork(self, *, at: TurnRef | None = None, name: str | None = None) -> Story:
         """A new branch from that turn on (by default from now), as a story of its own; this one goes on as it was."""
-        hot, shared = self._hot, self._hot.shared
+        hot = self._hot
+        if name is not None and "~" in rim.name(name, "the branch's name"):
+            raise InvalidInput(f"the name {name!r} has a ~ in it: such names are kept for what rewinds leave behind")
+        start: TurnRef | Position = 0 if at is None else at
+        called = name or ""
+
+        async def make(record: StoryRecord) -> Commit:
+            nonlocal start, called
+            start = await self._place(hot.state.seq if at is None else start)
+            called = name or self._free_name("fork-")
+            if any(called == branch.name for branch in record.branches.values()):
+                raise InvalidInput(f"there is a branch {quoted(called)} already")
+            return Commit(story=record.id, rev=record.rev, touch=True, branches=[self._new_branch(called, start)])
+
         async with hot.lock:
             await hot.refresh()
-            target = hot.state.seq if at is None else await self._number(at)
-            taken = {branch.name for branch in shared.record.branches.values()}
-            if name is None:
-                name = next(free for number in range(1, len(taken) + 2) if (free := f"fork-{number}") not in taken)
-            elif rim.name(name, "the branch's name") in taken:
-                raise InvalidInput(f"there is a branch {name!r} already")
-            elif "~" in name:
-                raise InvalidInput(f"the name {name!r} has a ~ in it: such names are kept for what rewinds leave behind")
-            called = name
-
-            async def make() -> Commit:
-                start = hot.path.position(target)
-                branch = Branch(max(shared.record.branches) + 1, called, start.branch if start else None, target)
-                return Commit(story=shared.record.id, rev=shared.record.rev, touch=True, branches=[branch])
-
             await self._amend(make)
-        return await self._keeper.story(self.key, branch=name)
+        return await self._keeper.story(self.key, branch=called)
 
     async def branches(self) -> list[BranchInfo]:
         """All lines of the story, the oldest first."""
@@ -148,60 +179,80 @@ class Story(Telling, Remembering):
         """Goes over to another line of the story, such as one that a rewind left behind: from now on it bears this branch's name, and
         what bore it stays under another. Returns the number of its newest entry."""
         hot = self._hot
+        rim.string(branch, "branch")
+        meant: int | None = None
 
-        async def make() -> Commit:
-            record = hot.shared.record
+        async def make(record: StoryRecord) -> Commit | None:
+            nonlocal meant
+            if branch == self.branch:
+                return None
             other = hot.shared.branch(branch)
+            if meant not in (None, other.id):
+                raise Conflict(f"the name {branch!r} has gone to another line meanwhile: look at the branches again")
+            meant = other.id
             lines = [self._left_behind(), dataclasses.replace(other, name=self.branch)]
             return Commit(story=record.id, rev=record.rev, touch=True, branches=lines)
 
         async with hot.lock:
             await hot.refresh()
-            if branch != self.branch:
-                await self._amend(make)
-                await hot.refresh()
+            await self._amend(make)
             return self.head
 
     async def regenerate(
         self, text: str, *, voice: str | None = None, mentions: Sequence[str] = (), when: str | None = None, id: str | None = None,
         expected_version: str | None = None,
     ) -> Turn:  # fmt: skip
-        """Replaces the newest turn by another of the same speaker, heard by the same seats; the old one stays as a swipe."""
+        """Replaces the newest turn by another of the same speaker, heard by the same seats; the old one stays as a swipe.
+
+        Raises `Conflict` where someone else has told or undone something meanwhile, so that another turn is the newest one by now."""
         rim.text(text)
+        named = rim.names(mentions, "mentions")
         hot = self._hot
-        async with hot.lock:
-            await hot.refresh()
-            again = await self._told_before(id, text)
-            if again is not None:
-                return again
+        meant: Turn | None = None
+        told: Turn | None = None
+
+        async def make(record: StoryRecord) -> Commit | None:
+            nonlocal meant, told
+            told = await self._told_before(id, text)
+            if told is not None:
+                return None
             self._expect(expected_version)
             old, later = await self._newest()
+            if meant is not None and (old is None or old.id != meant.id):
+                raise Conflict("another turn is the newest one by now: read again, then retry")
             if old is None:
                 raise UnknownTurn("the story has no turn yet that could be told again")
             if old.kind not in SPOKEN:
                 raise InvalidInput(f"the newest turn is {old.kind!r}: only what was told can be told again")
+            meant = old
             draft = Draft(
-                old.speaker, text, old.audience, old.location, old.kind, voice or old.voice or None, mentions, when or old.when, id,  # type: ignore[arg-type]
+                old.speaker, text, old.audience, old.location, old.kind, voice or old.voice or None, named, when or old.when, id,  # type: ignore[arg-type]
             )  # fmt: skip
-            self._check(draft)
+            draft = self._check(draft)
+            later = [entry for entry in later if old.id not in targets(entry.extra)]
+            return self._retold(record, draft, await self._place(old.seq - 1), later)
 
-            async def make() -> Commit:
-                self._expect(expected_version)
-                branches = self._rewound(old.seq - 1)
-                kept = [entry for entry in later if old.id not in targets(entry.extra)]
-                if any(entry.kind == "edit" for entry in kept):  # an author's fold lasts until a source of it changes, and one has
-                    kept = [entry for entry in kept if entry.kind != "override"]
-                entries = [self._entry(draft, old.seq, {}), *kept]
-                entries = [entry._replace(branch=branches[-1].id, seq=old.seq + offset) for offset, entry in enumerate(entries)]
-                record = hot.shared.record
-                return Commit(
-                    story=record.id, rev=record.rev, touch=True, heads={hot.path.branch: hot.head}, branches=branches, entries=entries
-                )  # fmt: skip
-
-            await self._amend(make)
+        async with hot.lock:
             await hot.refresh()
+            written = await self._amend(make)
+            if written is None:
+                assert told is not None
+                return told
             self._keeper._appended(hot)
-            return await self._resolve(old.seq)
+            return hot.turn(written.entries[0])
+
+    def _retold(self, record: StoryRecord, draft: Draft, behind: Position, later: Sequence[Entry]) -> Commit:
+        """The draft in the place of the newest turn, and behind it what the author did later."""
+        hot = self._hot
+        branches, channels = self._rewound(behind), dict[int, tuple[str, ...]]()
+        if any(entry.kind == "edit" for entry in later):  # an author's fold lasts until a source of it changes, and one has
+            later = [entry for entry in later if entry.kind != "override"]
+        entries = [self._entry(draft, behind.seq + 1, channels), *later]
+        entries = [entry._replace(branch=branches[-1].id, seq=behind.seq + place) for place, entry in enumerate(entries, 1)]
+        return Commit(
+            story=record.id, rev=record.rev, touch=True, heads={hot.path.branch: hot.head}, channels=channels, branches=branches,
+            entries=entries,
+        )  # fmt: skip
 
     async def _newest(self) -> tuple[Turn | None, list[Entry]]:
         """The newest turn (as it was written, blank if it was forgotten), and what the author did after it."""
@@ -240,16 +291,16 @@ class Story(Telling, Remembering):
     async def edit(self, turn: TurnRef, text: str, *, expected_version: str | None = None) -> Turn:
         """Changes what a turn says, on this branch, for all who heard it; every fold made from it follows. A rewind undoes it."""
         rim.text(text)
-        target, _ = await self._author("edit", turn, text, expected_version)
-        return await self.turn(target.id)
+        edited = await self._author("edit", turn, text, expected_version)
+        return edited._replace(text=text, revision=edited.revision + 1)
 
     async def pin(self, turn: TurnRef) -> Turn:
         """Keeps a turn word for word in the context of everyone who heard it, whatever the budget."""
-        return (await self._author("pin", turn, ""))[0]
+        return await self._author("pin", turn, "")
 
     async def unpin(self, turn: TurnRef) -> Turn:
         """Takes a pin back."""
-        return (await self._author("unpin", turn, ""))[0]
+        return await self._author("unpin", turn, "")
 
     async def mark(
         self, topic: str, data: Mapping[str, Any], *, of: Sequence[TurnRef] = (), heard_by: Sequence[str] | None = None,
@@ -258,8 +309,9 @@ class Story(Telling, Remembering):
         """Notes something in the log about the turns it is `of`. Those who heard all of them may know it, or of these the ones in
         `heard_by`. Of a topic, the `keep` of the highest `rank` last, and beside them all of the rank `lasting` or above.
         `drops`: ids of marks that it replaces. A rewind undoes it."""
-        known = tuple(heard_by) if heard_by is not None else None
-        return (await self._mark_all([Mark(topic, data, rank, keep, (), known, tuple(drops), lasting)], [of]))[0]
+        known = rim.several(heard_by, "heard_by") if heard_by is not None else None
+        mark = rim.mark(Mark(topic, data, rank, keep, (), known, rim.several(drops, "drops"), lasting))
+        return (await self._mark_all([mark], [rim.several(of, "of")]))[0]
 
     async def mark_many(self, marks: Sequence[Mark], *, expected_version: str | None = None) -> list[Marked]:
         """Notes several things in one step: all of them stand in the log, or none does.
@@ -272,55 +324,58 @@ class Story(Telling, Remembering):
         self, marks: Sequence[Mark], of: Sequence[Sequence[TurnRef]], expected_version: str | None = None
     ) -> list[Marked]:  # fmt: skip
         hot = self._hot
+        meant = list(of)
+
+        async def make() -> Made:
+            channels: dict[int, tuple[str, ...]] = {}
+            entries: list[Entry] = []
+            dropped = await self._dropped(name for mark in marks for name in mark.drops)
+            for place, mark in enumerate(marks):
+                meant[place] = turns = [await self._resolve(turn) for turn in meant[place]]
+                entries.append(self._mark_entry(mark, self._sources_of(turns), dropped, channels, place + 1))
+            return entries, channels
+
         async with hot.lock:
             await hot.refresh()
-            self._expect(expected_version)
-            about = [tuple([await self._resolve(turn) for turn in turns]) for turns in of]
-            checked = [rim.mark(dataclasses.replace(mark, of=turns)) for mark, turns in zip(marks, about, strict=True)]
-            dropped = await self._dropped(name for mark in checked for name in mark.drops)
-
-            def make() -> Made:
-                channels: dict[int, tuple[str, ...]] = {}
-                rows = enumerate(checked, 1)
-                return [self._mark_entry(mark, self._sources_of(mark), dropped, channels, place) for place, mark in rows], channels
-
             places = [Position(hot.path.branch, entry.seq) for entry in await self._write(make, expected_version)]
             return [marked(hot, entry) for entry in await hot.marks_at(places)]
 
-    async def _author(self, kind: str, turn: TurnRef, text: str, expected_version: str | None = None) -> tuple[Turn, Turn]:
+    async def _author(self, kind: str, turn: TurnRef, text: str, expected_version: str | None = None) -> Turn:
+        """Puts something that the author does to a turn into the log; returns that turn as it read before."""
         hot = self._hot
+        target: TurnRef = turn
+
+        async def make() -> Made:
+            nonlocal target
+            at, target = await hot.located(target)
+            number = hot.channel_number(target.audience)
+            assert number is not None
+            return [self._event(kind, "", text, None, number, 1, {"target": target.id, "at": list(at)})], {}
+
         async with hot.lock:
             await hot.refresh()
-            target = await self._resolve(turn)
-            at = await self._find(target.id)
-            assert at is not None
-            extra = {"target": target.id, "at": list(at)}
-
-            def make() -> Made:
-                number = hot.channel_number(target.audience)
-                assert number is not None
-                return [self._event(kind, "", text, None, number, 1, extra)], {}
-
-            return target, (await self._write(make, expected_version))[0]
+            await self._write(make, expected_version)
+        assert isinstance(target, Turn)
+        return target
 
     async def override(self, fold: str, text: str) -> Fold:
         """Puts your own text in the place of a fold, until one of its sources changes. A rewind undoes it."""
         rim.text(text)
         hot = self._hot
-        async with hot.lock:
-            await hot.refresh()
+
+        async def make() -> Made:
             node = await self._node(fold)
             seats = await hot.supply(lambda: hot.state.holders(node))
             if not seats:
-                raise UnknownFold(f"the fold {fold!r} is not part of any seat's memory on branch {self.branch!r}")
+                raise UnknownFold(f"the fold {quoted(fold)} is not part of any seat's memory on branch {self.branch!r}")
+            channels: dict[int, tuple[str, ...]] = {}
+            number = self._channel(tuple(sorted(seats)), channels)
+            return [self._event("override", "", text, None, number, 1, {"target": node.key})], channels
 
-            def make() -> Made:
-                channels: dict[int, tuple[str, ...]] = {}
-                number = self._channel(tuple(sorted(seats)), channels)
-                return [self._event("override", "", text, None, number, 1, {"target": node.key})], channels
-
+        async with hot.lock:
+            await hot.refresh()
             event = (await self._write(make))[0]
-            made = await self._node_at(rewritten_key(node.key, event.id))
+            made = await self._node_at(rewritten_key(hot.shared.names.fold(fold), event.id))
             return as_fold(made, hot.sources())
 
     async def forget(self, turn: TurnRef) -> None:
@@ -328,32 +383,42 @@ class Story(Telling, Remembering):
         hot = self._hot
         async with hot.lock:
             await hot.refresh()
-            at = await self._find(turn.id if isinstance(turn, Turn) else turn) if isinstance(turn, Turn | str) else None
-            target = await self._resolve(turn)
-            at = at or hot.path.position(target.seq)
-            assert at is not None
+            at, target = await hot.located(turn)  # once: should someone else go back meanwhile, it is still to be forgotten everywhere
             for other in self._keeper._branches_of(self.key):
                 await other.checkpoint()
-            name, place = target.id, at
-            await self._amend(lambda: self._forget(name, place))
-            self._keeper._drop(self.key)
-            await hot.refresh()
+            clean: set[str] = set()
+            # again until nothing is left: until the turn was blank, other processes could still edit it, and store folds made from it
+            while (done := await self._amend(partial(self._forget, target.id, at, clean))) is not None:
+                assert done.erase is not None
+                clean.update(done.erase.folds)
+                self._keeper._drop(self.key)
+            for each in {hot, *self._keeper._branches_of(self.key)}:
+                await each.refresh()  # now, and not when it is next looked at: until then it would hold what was forgotten
 
-    async def _forget(self, name: str, at: Position) -> Commit:
-        """Blanks the turn and its edits, takes the folds made from it out, and puts them back made anew from what is left."""
-        hot, shared = self._hot, self._hot.shared
+    async def _forget(self, name: str, at: Position, clean: Collection[str], story: StoryRecord) -> Commit | None:
+        """Blanks the turn and its edits, takes the folds made from it out, and puts them back made anew from what is left. None where
+        there is nothing of it but folds that are clean."""
+        hot = self._hot
         found = await hot.read(positions=[at], targeting=[name], all_folds=True)
-        tainted = _made_from(name, found.folds)
+        tainted = [key for key in _made_from(name, found.folds) if key not in clean]
         authored = (await hot.read(targeting=tainted)).entries if tainted else ()
         entries = [entry for entry in (*found.entries, *authored) if entry.text]
+        if not entries and not tainted:
+            return None
         erase = Erase(
-            entries=[_blank(entry) for entry in entries], folds=tainted,
+            entries=[self._blank(entry) for entry in entries], folds=tainted,
             # a snapshot knows what was mentioned and what the author did: those must be made anew, too
             snapshots=any(entry.kind in AUTHOR_KINDS or (entry.extra or {}).get("mentions") for entry in entries),
-            index={entry.position: ranking.index_terms(entry.text, entry.voice, entry.kind) for entry in entries if entry.kind != "mark"},
+            index={one.position: list(ranking.index_terms(one.text, one.voice, one.kind)) for one in entries if one.kind != "mark"},
         )  # fmt: skip
         again = await self._remake({record.key: Node.from_record(record) for record in found.folds}, tainted, {e.position for e in entries})
-        return Commit(story=shared.record.id, rev=shared.record.rev, touch=True, erase=erase, folds=[node.record() for node in again])
+        return Commit(story=story.id, rev=story.rev, touch=True, erase=erase, folds=[node.record() for node in again])
+
+    def _blank(self, entry: Entry) -> Entry:
+        """What is left of a forgotten entry: its place, its size, who spoke and who heard it. A voice that the speaker lent goes, too."""
+        extra = {name: value for name, value in (entry.extra or {}).items() if name in ("target", "at")}
+        voice = self._hot.seats[entry.speaker].label if entry.speaker else ""
+        return entry._replace(voice=voice, text="", extra={**extra, "forgotten": len(entry.text)})
 
     async def _remake(self, nodes: Mapping[str, Node], keys: Sequence[str], blank: Collection[Position]) -> list[Node]:
         """Folds made anew as if what stood at some places had never been there. Those by the author's hand, and what stood on them, are
@@ -362,7 +427,7 @@ class Story(Telling, Remembering):
         made: list[Node] = []
         gone: set[str] = set()
         for node in (nodes[key] for key in keys):
-            if node.author or not gone.isdisjoint(node.children):
+            if node.author or any(child in gone or child not in nodes for child in node.children):
                 gone.add(node.key)
             else:
                 made.append(node)
@@ -413,6 +478,8 @@ class Story(Telling, Remembering):
     def watch(self, watcher: Callable[[Health, Health], None]) -> Callable[[], None]:
         """Calls the watcher, with the health before and after, when a model's fold has come in and when health changes, until what
         this returns is called."""
+        if not callable(watcher):
+            raise WrongType(f"a watcher must be a function of two healths, not {type(watcher).__name__}")
         watchers = self._hot.watchers
         watchers.append(watcher)
         return lambda: watchers.remove(watcher) if watcher in watchers else None
@@ -448,9 +515,3 @@ def _made_from(turn: str, records: Iterable[FoldRecord]) -> list[str]:
         if any(ref[2] == turn for ref in shape.get("refs", ())) or any(child in tainted for child in shape.get("children", ())):
             tainted[record.key] = None
     return list(tainted)
-
-
-def _blank(entry: Entry) -> Entry:
-    """What is left of a forgotten entry: its place, its size and who heard it."""
-    extra = {name: value for name, value in (entry.extra or {}).items() if name in ("target", "at")}
-    return entry._replace(text="", extra={**extra, "forgotten": len(entry.text)})

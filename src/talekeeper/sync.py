@@ -5,8 +5,9 @@
         story.append("dm", "The innkeeper slides you a key.")
         print(story.context("rogue", budget=2000).text)
 
-The portal wraps whatever it is given: methods that return awaitables are run to their end on a loop in a thread of its own, and
-keepers and stories that come back are wrapped in turn. There is no second implementation of anything.
+The portal wraps whatever it is given: what would be awaited is run to its end on a loop in a thread of its own, what would be iterated
+asynchronously is iterated, and whatever comes back that has such methods (a story, its past, a conversation's memory) is wrapped in turn.
+There is no second implementation of anything.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import asyncio
 import functools
 import inspect
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from types import TracebackType
 from typing import Any
 
@@ -58,9 +59,42 @@ class Portal:
             self._thread.join()
             self._loop.close()
 
+    def give(self, value: Any) -> Any:
+        """A value as code without a loop can use it: waited for, iterated, or wrapped where it has methods that would be awaited."""
+        if inspect.isawaitable(value):
+            value = self.run(value)
+        if isinstance(value, AsyncIterator):
+            return self._each(value)
+        return Synchronous(self, value) if _is_async(type(value)) else value  # type: ignore[arg-type]  # types are hashable
+
+    def call(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """What the function gives for what this portal gave."""
+        return self.give(function(*map(_bare, args), **{name: _bare(value) for name, value in kwargs.items()}))
+
+    def _each(self, source: AsyncIterator[Any]) -> Iterator[Any]:
+        while (found := self.run(_next(source))) is not None:
+            yield self.give(found[0])
+
 
 async def _wait(awaitable: Any) -> Any:
     return await awaitable
+
+
+async def _next(source: AsyncIterator[Any]) -> tuple[Any] | None:
+    async for value in source:
+        return (value,)
+    return None
+
+
+def _bare(value: Any) -> Any:
+    return value._target if isinstance(value, Synchronous) else value
+
+
+@functools.cache
+def _is_async(kind: type) -> bool:
+    """Whether its values have methods that are awaited, or iterated asynchronously."""
+    members = (member for base in kind.__mro__ for name, member in vars(base).items() if not name.startswith("_"))
+    return any(inspect.iscoroutinefunction(member) or inspect.isasyncgenfunction(member) for member in members)
 
 
 class Synchronous:
@@ -72,13 +106,12 @@ class Synchronous:
 
     def __getattr__(self, name: str) -> Any:
         value = getattr(self._target, name)
-        if not inspect.iscoroutinefunction(value):
-            return value
+        if not inspect.isroutine(value):
+            return self._portal.give(value)
 
         @functools.wraps(value)
         def call(*args: Any, **kwargs: Any) -> Any:
-            result = self._portal.run(value(*args, **kwargs))
-            return Synchronous(self._portal, result) if isinstance(result, Keeper | Story) else result
+            return self._portal.call(value, args, kwargs)
 
         return call
 
@@ -97,12 +130,7 @@ def call(function: Any, *args: Any, **kwargs: Any) -> Any:
     given = [value for value in (*args, *kwargs.values()) if isinstance(value, Synchronous)]
     if not given:
         raise InvalidInput("one of the arguments must be a keeper or a story that `tk.sync.open` gave you")
-    portal = given[0]._portal
-    bare = [value._target if isinstance(value, Synchronous) else value for value in args]
-    named = {name: value._target if isinstance(value, Synchronous) else value for name, value in kwargs.items()}
-    if inspect.isclass(function):
-        return Synchronous(portal, function(*bare, **named))
-    return portal.run(function(*bare, **named))
+    return given[0]._portal.call(function, args, kwargs)
 
 
 class SynchronousOwner(Synchronous):

@@ -10,14 +10,15 @@ import asyncio
 import dataclasses
 import random
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from talekeeper import rim
-from talekeeper.errors import Conflict, DuplicateId, InvalidInput, WrongType
+from talekeeper.errors import Conflict, DuplicateId, InvalidInput, WrongType, quoted
 from talekeeper.hot import AT_ONCE, Hot, Manner
 from talekeeper.model import AUTHOR_KINDS, Mark, Turn
 from talekeeper.names import looks_generated
-from talekeeper.ports import Commit, Entry, Position
+from talekeeper.ports import ENTRIES_ONLY, Commit, Entry, Position, new_entry
 from talekeeper.rendering import render
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ Made: TypeAlias = "tuple[list[Entry], dict[int, tuple[str, ...]]]"
 
 TRIES = 256
 """So often a writer tries whom others were faster than: long enough to get through beside a few who write as fast as they can."""
+_new_commit: Callable[[tuple[Any, ...]], Commit] = partial(tuple.__new__, Commit)
 SPOKEN = frozenset({"said", "whisper", "thought", "event", "note"})
 
 
@@ -95,18 +97,24 @@ class Telling:
         hot = self._hot
         if voice is None and when is None and id is None and expected_version is None and not (mentions or cites or marks):
             rim.text(text)
-            async with hot.lock:  # the common case in the fewest steps; whatever is special about it goes the long way
+            lock = hot.lock
+            await lock.acquire()  # the common case in the fewest steps; whatever is special about it goes the long way
+            try:
                 manner = self._manner(speaker, kind, location, heard_by)
-                if manner is not None and hot.ready:
+                if manner is not None and hot.in_step:
                     entry = self._said(hot.head + 1, kind, speaker, text, manner)
-                    record = hot.shared.record
+                    shared = hot.shared
+                    record = shared.record
+                    commit = _new_commit((record.id, record.rev, (entry,), *ENTRIES_ONLY))
                     try:
-                        await hot.shared.store.write(Commit(record.id, record.rev, False, (entry,)))
+                        await shared.store.write(commit)
                     except Conflict:
                         await hot.refresh()
                     else:
                         self._keeper._appended(hot)
                         return hot.told(entry)
+            finally:
+                lock.release()
         draft = Draft(speaker, text, heard_by, location, kind, voice, mentions, when, id, cites, marks)
         return (await self.append_many([draft], expected_version=expected_version))[0]
 
@@ -120,42 +128,27 @@ class Telling:
         for at, draft in enumerate(drafts):
             if not isinstance(draft, Draft):
                 raise WrongType(f"each draft must be a Draft, not {type(draft).__name__}")
-            self._check(draft)
+            drafts[at] = self._check(draft)
             await _breathe(at)
-        dropped = [name for draft in drafts for mark in draft.marks for name in mark.drops]
-        if all(draft.id is None for draft in drafts):
-            async with hot.lock:
-                if dropped:
-                    await hot.refresh()
-                drops = await self._dropped(dropped)
-                return _turns(await self._write(lambda: self._entries(drafts, drops), expected_version))
-        for attempt in range(TRIES):
-            async with hot.lock:
-                await hot.refresh()
-                known = await self._known_ids(drafts)
-                if known:
-                    return [known[draft.id] for draft in drafts if draft.id is not None]
-                drops = await self._dropped(dropped)
-                try:
-                    return _turns(await self._write(lambda: self._entries(drafts, drops), expected_version, tries=1))  # noqa: B023
-                except Conflict:
-                    if expected_version is not None or attempt == TRIES - 1:
-                        raise
-            await step_aside(attempt)
-        raise AssertionError("unreachable")
+        known = partial(self._known_ids, drafts) if any(draft.id is not None for draft in drafts) else None
+        async with hot.lock:
+            if any(mark.of or mark.drops for draft in drafts for mark in draft.marks):
+                await hot.refresh()  # they may be of what another process has told
+            return _turns(await self._write(lambda: self._entries(drafts), expected_version, known))
 
-    def _check(self, draft: Draft) -> None:
+    def _check(self, draft: Draft) -> Draft:
+        """The draft as it may be written: what came as an iterator can be looked at more than once now."""
         rim.text(draft.text)
         seats = self._hot.seats
         kind: object = draft.kind
         if not isinstance(kind, str) or kind not in SPOKEN:
-            raise InvalidInput(f"a turn's kind must be one of {', '.join(sorted(SPOKEN))}, not {draft.kind!r}")
+            raise InvalidInput(f"a turn's kind must be one of {', '.join(sorted(SPOKEN))}, not {quoted(draft.kind)}")
         if draft.speaker != "" or draft.kind not in ("note", "event"):
             rim.known_seat(draft.speaker, seats)
         if draft.heard_by is not None:
-            if isinstance(draft.heard_by, str) or not isinstance(draft.heard_by, Iterable):
-                raise WrongType(f"heard_by must be a list of seats, not {draft.heard_by!r}")
-            for seat in draft.heard_by:
+            if type(draft.heard_by) not in (tuple, list):
+                draft = draft._replace(heard_by=rim.several(draft.heard_by, "heard_by"))
+            for seat in draft.heard_by or ():
                 rim.known_seat(seat, seats)
         elif draft.kind == "whisper":
             raise InvalidInput("a whisper needs heard_by: who hears it?")
@@ -164,19 +157,18 @@ class Telling:
                 rim.name(value, what)
         if draft.time is not None:
             rim.time(draft.time, "time")
-        if draft.mentions:
-            rim.names(draft.mentions, "mentions")
-        if draft.cites:
-            rim.names(draft.cites, "cites")
-        if draft.marks:
-            rim.marks(draft.marks)
+        if draft.mentions or draft.cites or draft.marks:
+            draft = draft._replace(
+                mentions=rim.names(draft.mentions, "mentions"), cites=rim.names(draft.cites, "cites"), marks=rim.marks(draft.marks)
+            )
         if draft.id is not None:
             _check_id(draft.id)
+        return draft
 
     def _expect(self, version: str | None) -> None:
         """Raises `Conflict` where the story is not at the version that the caller saw."""
         if version is not None and version != self.version:
-            raise Conflict(f"the story is at version {self.version}, not {version}: read again, then retry")
+            raise Conflict(f"the story is at version {self.version}, not {quoted(version)}: read again, then retry")
 
     async def _told_before(self, id: str | None, text: str | None = None, kind: str = "", speaker: str = "") -> Turn | None:
         """The turn that was told before under an id of the caller's, if it was; it must be the same as far as the caller says."""
@@ -195,8 +187,8 @@ class Telling:
             raise DuplicateId(f"the id {entry.id!r} belongs to a turn that is not on this branch: it was undone, or told elsewhere")
         return (await hot.fetch_turns([entry.position]))[0]
 
-    async def _known_ids(self, drafts: Sequence[Draft]) -> dict[str, Turn]:
-        """Turns that were appended before under the drafts' own ids."""
+    async def _known_ids(self, drafts: Sequence[Draft]) -> list[Turn]:
+        """The turns that were appended before under the drafts' own ids: all of them, or none."""
         wanted = {draft.id: draft for draft in drafts if draft.id is not None}
         if len(wanted) < sum(draft.id is not None for draft in drafts):
             raise DuplicateId("two of the turns have the same id")
@@ -207,7 +199,7 @@ class Telling:
             known[entry.id] = await self._same(entry, draft.text, draft.kind, draft.speaker)
         if known and len(known) < len(drafts):
             raise DuplicateId("some of these turns were appended before, some were not: append the new ones alone")
-        return known
+        return [known[draft.id] for draft in drafts if draft.id is not None and known]
 
     async def _ever_told(self, ids: Sequence[str]) -> dict[str, bool]:
         """Which of the callers' own ids were ever told, on whatever branch; False for those that were forgotten since."""
@@ -216,22 +208,30 @@ class Telling:
         return {entry.id: bool(entry.text) for entry in found if entry.id is not None}
 
     async def _write(
-        self, make: Callable[[], Made | Awaitable[Made]], expected_version: str | None = None, *, tries: int = TRIES
-    ) -> list[Turn]:
-        """Writes what `make` says, again after someone else was first; returns the turns. The lock is held."""
+        self, make: Callable[[], Made | Awaitable[Made]], expected_version: str | None = None,
+        told_before: Callable[[], Awaitable[list[Turn]]] | None = None,
+    ) -> list[Turn]:  # fmt: skip
+        """Writes what `make` says and returns the turns; those that were told before, where there are any. The lock is held.
+
+        After someone else was first, both are asked again: whatever they build on, they have to look for it themselves each time."""
         hot = self._hot
         shared = hot.shared
-        if expected_version is not None or not hot.ready:
+        if expected_version is not None or told_before is not None:
             await hot.refresh()
-        for attempt in range(tries):
+        for attempt in range(TRIES):
+            if told_before is not None and (known := await told_before()):
+                return known
+            if not hot.in_step:
+                await hot.refresh()
             self._expect(expected_version)
+            record, version = shared.record, self.version
             try:
                 made = make()
                 entries, channels = made if isinstance(made, tuple) else await made
-                commit = Commit(story=shared.record.id, rev=shared.record.rev, entries=entries, channels=channels, touch=bool(channels))
-                rev = await shared.store.write(commit)
+                self._expect(version)  # something may have been taken in meanwhile
+                rev = await shared.store.write(Commit(record.id, record.rev, entries, channels=channels, touch=bool(channels)))
             except Conflict:
-                if expected_version is not None or attempt == tries - 1:
+                if expected_version is not None or attempt == TRIES - 1:
                     raise
                 await step_aside(attempt)
                 await hot.refresh()
@@ -245,8 +245,9 @@ class Telling:
             return turns
         raise AssertionError("unreachable")
 
-    async def _entries(self, drafts: Sequence[Draft], drops: Mapping[str, Entry] | None = None) -> Made:
-        hot, version = self._hot, self.version
+    async def _entries(self, drafts: Sequence[Draft]) -> Made:
+        hot = self._hot
+        drops = await self._dropped(name for draft in drafts for mark in draft.marks for name in mark.drops)
         channels: dict[int, tuple[str, ...]] = {}
         entries: list[Entry] = []
         for at, draft in enumerate(drafts):
@@ -257,16 +258,15 @@ class Telling:
                 audience = channels.get(entry.channel) or hot.shared.record.channels[entry.channel]
                 told = Source(draft.id or hot.shared.names.name(entry.branch, entry.seq), "", entry.seq, audience)
                 for mark in draft.marks:
-                    sources = [*self._sources_of(mark), told]
-                    entries.append(self._mark_entry(mark, sources, drops or {}, channels, len(entries) + 1))
-        self._expect(version)  # something may have been taken in meanwhile
+                    sources = [*self._sources_of([(await hot.located(turn))[1] for turn in mark.of]), told]
+                    entries.append(self._mark_entry(mark, sources, drops, channels, len(entries) + 1))
         return entries, channels
 
     # -- marks -----------------------------------------------------------------------------------------------------------
 
-    def _sources_of(self, mark: Mark) -> list[Source]:
+    def _sources_of(self, turns: Iterable[Turn]) -> list[Source]:
         edits = self._hot.state.revisions
-        return [Source(turn.id, edits[turn.id].event if turn.id in edits else "", turn.seq, turn.audience) for turn in mark.of]
+        return [Source(turn.id, edits[turn.id].event if turn.id in edits else "", turn.seq, turn.audience) for turn in turns]
 
     async def _dropped(self, names: Iterable[str]) -> dict[str, Entry]:
         """The marks of these ids, which must be on this branch."""
@@ -275,12 +275,12 @@ class Telling:
         for name in names:
             at = hot.shared.names.position(name)
             if at is None or at.seq < 1 or not hot.path.has(*at):
-                raise InvalidInput(f"there is no mark {name!r} on branch {hot.name!r}")
+                raise InvalidInput(f"there is no mark {quoted(name)} on branch {hot.name!r}")
             places[name] = at
         found = {entry.position: entry for entry in await hot.marks_at(list(places.values()))} if places else {}
         for name, at in places.items():
             if at not in found or found[at].kind != "mark":
-                raise InvalidInput(f"{name!r} is no mark that could be dropped")
+                raise InvalidInput(f"{quoted(name)} is no mark that could be dropped")
         return {name: found[at] for name, at in places.items() if found[at].text}
 
     def _mark_entry(
@@ -319,12 +319,12 @@ class Telling:
         return tuple(sorted(heard))
 
     def _entry(self, draft: Draft, seq: int, channels: dict[int, tuple[str, ...]]) -> Entry:
-        how = draft.speaker, draft.kind, draft.location, draft.heard_by
-        manner = self._manner(*how)
+        manner = self._manner(draft.speaker, draft.kind, draft.location, draft.heard_by)
         if manner is None:
             manner = self._new_manner(draft, channels)
             if not channels:
-                self._hot.manners[_who(*how)] = manner
+                heard_by = draft.heard_by if draft.heard_by is None else tuple(draft.heard_by)
+                self._hot.manners[draft.speaker, draft.kind, draft.location, heard_by] = manner
         extra = None
         if draft.mentions or draft.when or draft.cites:
             extra = {"mentions": list(draft.mentions), "when": draft.when, "cites": list(draft.cites)}
@@ -339,15 +339,18 @@ class Telling:
         extra: Mapping[str, Any] | None = None,
     ) -> Entry:  # fmt: skip
         channel, location, voice = manner
-        counter = self._hot.shared.counter
+        hot = self._hot
+        counter = hot.shared.counter
         tokens = counter.count(render(kind, voice, text, when))
         now = self._keeper.clock()
-        return Entry(self._hot.path.branch, seq, kind, speaker, voice, text, channel, location, tokens, counter.id, now, id, extra)
+        return new_entry((hot.path.branch, seq, kind, speaker, voice, text, channel, location, tokens, counter.id, now, id, extra))
 
     def _manner(self, speaker: str, kind: str, location: str | None, heard_by: Sequence[str] | None) -> Manner | None:
         """How something of this kind was said, if it was since anyone last moved; then it needs no further check."""
+        if type(heard_by) is list:
+            heard_by = tuple(heard_by)
         try:
-            return self._hot.manners.get(_who(speaker, kind, location, heard_by))
+            return self._hot.manners.get((speaker, kind, location, heard_by))
         except TypeError:
             return None
 
@@ -418,9 +421,12 @@ class Telling:
 
     async def _once(self, id: str | None, kind: str, speaker: str, make: Callable[[], Made]) -> Turn:
         """Writes what `make` says and returns the last turn of it; the one that is there, where it was told before. The lock is held."""
-        if id is not None:
-            await self._hot.refresh()
-        return await self._told_before(id, kind=kind, speaker=speaker) or (await self._write(make))[-1]
+
+        async def told_before() -> list[Turn]:
+            told = await self._told_before(id, kind=kind, speaker=speaker)
+            return [] if told is None else [told]
+
+        return (await self._write(make, told_before=None if id is None else told_before))[-1]
 
     async def begin_session(self, title: str | None = None, *, id: str | None = None) -> Turn:
         """A new session of the same story: everyone hears of it, and memory goes on."""
@@ -448,11 +454,6 @@ class Telling:
     async def note(self, text: str, *, heard_by: Sequence[str] | None = None, mentions: Sequence[str] = (), id: str | None = None) -> Turn:
         """Adds to the canon: a character sheet, lore, an author's note. Everyone knows it unless `heard_by` says who."""
         return await self.append("", text, heard_by=heard_by, kind="note", mentions=mentions, id=id)
-
-
-def _who(speaker: str, kind: str, location: str | None, heard_by: Sequence[str] | None) -> tuple[Any, ...]:
-    """What decides about how something is said, while no one moves."""
-    return speaker, kind, location, heard_by if heard_by is None or type(heard_by) in (tuple, str) else tuple(heard_by)
 
 
 def _turns(written: Iterable[Turn]) -> list[Turn]:

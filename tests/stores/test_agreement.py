@@ -46,7 +46,9 @@ def commits(draw: st.DrawFn) -> Callable[[StoryRecord, dict[int, int]], Commit]:
     """A commit, to be aimed at a story as it is: mostly where the next entries belong, sometimes beside it."""
     aims = draw(st.lists(st.tuples(numbers, st.sampled_from([0, 0, 0, 0, 0, 1, -1]), texts, ids, extras), max_size=3))
     stale = draw(st.sampled_from([0, 0, 0, 0, 1]))
-    branch = draw(some(st.tuples(numbers, st.sampled_from(["main", "other"]), st.none() | numbers, st.integers(0, 5)), 1))
+    branch = draw(
+        some(st.tuples(numbers, st.sampled_from(["main", "other", "third", "fourth"]), st.none() | numbers, st.integers(0, 5)), 1)
+    )
     left = draw(some(st.tuples(places, extras), 1))
     erase = draw(st.none() | st.none() | st.builds(
         Erase, folds=some(st.sampled_from(NAMES)), index=st.dictionaries(places, st.just(()), max_size=2), snapshots=st.booleans(),

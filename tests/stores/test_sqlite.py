@@ -25,6 +25,8 @@ from talekeeper.errors import (
     StoreCorrupt,
     StoreError,
     StoreReadOnly,
+    TalekeeperError,
+    UnknownBranch,
     UnknownStory,
     WrongStore,
 )  # fmt: skip
@@ -168,6 +170,19 @@ async def test_damage_to_the_schema_is_found_when_opening(path: Path) -> None:
         await SqliteStore.open(path)
 
 
+async def test_damage_to_a_text_is_found_when_reading_and_the_text_is_not_told(path: Path) -> None:
+    story = await made(path, turns=20)
+    with sqlite3.connect(path) as db:
+        for table in ("turns", "arrivals"):
+            db.execute(f"UPDATE {table} SET text = CAST(x'5365637265743aff' AS TEXT)")
+    db.close()
+    store = await SqliteStore.open(path)
+    with pytest.raises(StoreCorrupt, match="is damaged: .* run `talekeeper doctor`, restore a backup") as raised:
+        await log(store, story)
+    assert "Secret" not in str(raised.value)
+    await store.close()
+
+
 async def test_damage_to_the_log_is_found_when_reading(path: Path) -> None:
     story = await made(path, turns=2000)
     data = bytearray(path.read_bytes())
@@ -214,22 +229,41 @@ async def test_an_older_file_is_brought_up_to_date(path: Path, monkeypatch: pyte
         await SqliteStore.open(path)
 
 
-async def test_a_file_of_the_first_version_opens_with_its_folds(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    known = file.MIGRATIONS
-    monkeypatch.setattr(file, "MIGRATIONS", known[:1])
-    story = await made(path)
+OLD_ROWS = """
+INSERT INTO stories (id, tenant, user, session, config) VALUES (1, 'acme', 'ana', 'ash-crown', '{}');
+INSERT INTO branches (story, id, name, parent, at) VALUES (1, 1, 'main', NULL, 0);
+INSERT INTO channels (story, id, hearers) VALUES (1, 1, '["dm"]');
+INSERT INTO turns (pos, channel, kind, speaker, voice, tokens, counter, time, text)
+    VALUES (1 << 42 | (1 << 24) | 1, 1, 'said', 'dm', 'DM', 5, 'none', 0.5, 'In its place.');
+INSERT INTO arrivals (pos, channel, kind, speaker, voice, tokens, counter, time, text)
+    VALUES (1 << 42 | (1 << 24) | 2, 1, 'said', 'dm', 'DM', 5, 'none', 0.5, 'On its way.');
+INSERT INTO folds (story, key, shape, sentences) VALUES (1, 'f1', '{"a":1}', '[]'), (1, '00000003f0', '{"a":2}', '[["They parted."]]');
+"""
+"""What a file of any version before the third may hold."""
+
+
+@pytest.mark.parametrize("version", [1, 2])
+async def test_a_file_of_an_older_version_opens_with_all_that_is_in_it(path: Path, version: int) -> None:
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("PRAGMA journal_mode = WAL")
+        for script in (*file.MIGRATIONS[:version], OLD_ROWS):
+            db.executescript(script)
+        db.execute(f"PRAGMA application_id = {file.APPLICATION_ID}")
+        db.execute(f"PRAGMA user_version = {version}")
     store = await SqliteStore.open(path)
-    folds = [fold("f1"), fold("00000003f0", "They parted."), fold("f2", "They met again.")]
-    await store.write(Commit(story=story.id, rev=story.rev, folds=folds))
-    await store.close()
-    assert raw(path, "SELECT count(*) FROM sqlite_master WHERE name = 'fold_keys'") == [(0,)]
-    monkeypatch.setattr(file, "MIGRATIONS", known)
-    store = await SqliteStore.open(path)
-    found = await store.read(Read(story.id, folds=["f2", "nowhere", "00000003f0"]))
-    assert {each.key: each for each in found.folds} == {each.key: each for each in folds[1:]}
-    assert len((await store.read(Read(story.id, all_folds=True))).folds) == 3
+    story = await store.load(MemoryKey("acme", "ana", "ash-crown"))
+    assert story is not None
+    assert [each.text for each in await log(store, story)] == ["In its place.", "On its way."]
+    assert (await store.head(story.id, 1)).seq == 2
+    found = await store.read(Read(story.id, folds=["f1", "nowhere", "00000003f0"]))
+    assert {each.key: (each.shape, each.sentences) for each in found.folds} == {
+        "f1": ({"a": 1}, []),
+        "00000003f0": ({"a": 2}, [["They parted."]]),
+    }
+    await store.write(Commit(story.id, story.rev, entries=[entry(3)]))
     await store.close()
     assert raw(path, "PRAGMA integrity_check") == [("ok",)]
+    assert raw(path, "PRAGMA user_version") == [(len(file.MIGRATIONS),)]
 
 
 async def test_a_migration_that_fails_changes_nothing(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -436,7 +470,7 @@ async def test_only_the_guilty_one_of_a_batch_fails(store: SqliteStore, crowd: i
     story = stories[0]
     assert await store.write(Commit(story.id, story.rev, entries=[entry(2)])) == story.rev
     alone = bad(story)
-    alone.entries = [each._replace(seq=3) for each in alone.entries]
+    alone = alone._replace(entries=[each._replace(seq=3) for each in alone.entries])
     with pytest.raises(InvalidInput):
         await store.write(alone)
     assert await store.write(Commit(story.id, story.rev, entries=[entry(3)])) == story.rev
@@ -591,7 +625,7 @@ async def test_an_erasure_does_not_wait_for_ever_for_a_reader(path: Path, caplog
 
 
 async def test_arrivals_are_put_in_their_places(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(upkeep, "FULL_HOUSE", 500)
+    monkeypatch.setattr(upkeep, "FULL_HOUSE", 5)
     monkeypatch.setattr(upkeep, "PLACED_AT_ONCE", 60)
     store = await SqliteStore.open(path, durable=False)
     stories = [await store.create(MemoryKey("acme", "ana", str(number)), {}) for number in range(100)]
@@ -744,3 +778,33 @@ async def test_a_span_that_crosses_two_tables_is_in_order(store: SqliteStore) ->
         stories = together if seq % 2 else stories[:3]
     found = await store.read(Read(stories[0].id, spans=[Span(1, 1, 99)], positions=[Position(1, seq) for seq in (6, 1, 5, 2)]))
     assert [each.seq for each in found.entries] == [1, 2, 3, 4, 5, 6, 6, 1, 5, 2]
+
+
+async def test_what_is_no_commit_fails_by_itself_and_keeps_nobody_waiting(store: SqliteStore) -> None:
+    stories = [await store.create(MemoryKey("acme", "ana", str(number)), {}) for number in range(40)]
+    bad = Commit(stories[0].id, stories[0].rev, False)  # type: ignore[arg-type]
+    with pytest.raises(TalekeeperError):
+        await asyncio.wait_for(store.write(bad), 10)
+    good = [Commit(story.id, story.rev, [entry(1)]) for story in stories]
+    outcomes = await asyncio.wait_for(asyncio.gather(*map(store.write, [*good, bad]), return_exceptions=True), 10)
+    assert outcomes[:-1] == [story.rev for story in stories]
+    assert isinstance(outcomes[-1], TalekeeperError)
+
+
+async def test_a_branch_beyond_the_last_number_is_no_branch_of_the_next_story(store: SqliteStore) -> None:
+    stories = [await store.create(MemoryKey("acme", "ana", str(number)), {}) for number in range(40)]
+    await asyncio.gather(*(store.write(Commit(story.id, story.rev, [entry(1)])) for story in stories))
+    stray = [Commit(story.id, story.rev, [entry(2, branch=2**18 | 1)]) for story in stories[:-1]]
+    outcomes = [
+        *await asyncio.gather(*map(store.write, stray), return_exceptions=True),
+        *[await _outcome(store, commit) for commit in stray],
+    ]
+    assert {type(outcome) for outcome in outcomes} == {UnknownBranch}
+    assert [(await store.head(story.id, 1)).seq for story in stories] == [1] * len(stories)
+
+
+async def _outcome(store: SqliteStore, commit: Commit) -> object:
+    try:
+        return await store.write(commit)
+    except TalekeeperError as refusal:
+        return refusal

@@ -487,6 +487,27 @@ def test_nothing_gives_nothing() -> None:
 
 # --- always ----------------------------------------------------------------------------------------------------------
 
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "»Ich verspreche dir vierzig Silberlinge bis zum Neumond, Hauptmann Voss«, sagt Lena.",
+        "Lena sagt: »Ich verspreche dir vierzig Silberlinge bis zum Neumond, Hauptmann Voss.«",
+        "Lena schwört Hauptmann Voss (»bis zum Neumond«) vierzig Silberlinge.",
+        "»Jag lovar kapten Voss fyrtio silver», säger Lena.",
+        "Lena promet à Voss (« avant la lune ») quarante pièces.",
+    ],
+)
+def test_a_quotation_gets_no_mark_that_it_has_not(text: str) -> None:
+    assert told(condense([turn(1, "SL", text)], limit=60)) == text
+
+
+def test_of_a_german_quotation_each_sentence_is_one() -> None:
+    said = "»Ich verspreche dir vierzig Silberlinge, Voss! Lena stirbt«, ruft er."
+    fold = condense([turn(1, "SL", said)], limit=60)
+    assert [sentence.text for sentence in fold] == ["SL: »Ich verspreche dir vierzig Silberlinge, Voss!«", "»Lena stirbt«, ruft er."]
+
+
 odd = st.text(max_size=120) | st.text(alphabet="ab .!?…\n\"“”„«»「」()[]*:,-'’ABZ19龙死。！ーカЯж", max_size=160)
 prose = st.lists(st.sampled_from([text for scene in SCENES.values() for _, text in scene.lines]), max_size=3).map(" ".join)
 texts = odd | prose
@@ -542,6 +563,7 @@ def test_names_and_numbers_are_found_in_any_text(text: str) -> None:
         ("He left… and came back. Wait... what? Yes!", ["He left… and came back.", "Wait... what?", "Yes!"]),
         ("He said “Go.” Then he left.", ["He said “Go.”", "Then he left."]),
         ("« Venez ! » dit-elle. Il part.", ["« Venez ! » dit-elle.", "Il part."]),
+        ("»Kommt!« Sie geht.", ["»Kommt!«", "Sie geht."]),
         ("Das ist z.B. gut. Am 3. Mai kam er.", ["Das ist z.B. gut.", "Am 3. Mai kam er."]),
         ("他来了。“走吧！”他说。真的吗？！好。", ["他来了。", "“走吧！”他说。", "真的吗？！", "好。"]),
         ("「行こう。」彼は笑った。雨だ。", ["「行こう。」", "彼は笑った。", "雨だ。"]),

@@ -115,7 +115,7 @@ def test_what_is_lost_is_named_at_the_end() -> None:
     [
         ("", "empty"),
         (" \n ", "empty"),
-        ("Voss " * 200, "longer"),
+        ("Voss " * 200, "no shorter"),
         ("I'm sorry, but I can't help with that request.", "declines"),
         ("I’m sorry, but I cannot summarize this.", "declines"),
         ("As an AI language model, I do not have opinions.", "declines"),
@@ -139,6 +139,10 @@ def test_what_is_lost_is_named_at_the_end() -> None:
         ("the key the key the key the key the key the key the key the key the key the key the key the key", "repeats"),
         ("!!! ??? ... --- ///", "no words"),
         ("null", "no words"),
+        ("Voss hires the rogue. \ud83d", "lone surrogate at character 22"),
+        ("Voss hires\0 the rogue.", "NUL byte at character 10"),
+        ("\n".join(SCENE), "no shorter"),
+        (" ".join(SCENE), "no shorter"),
         ("qwpo zxmn vbgh tyru fjdk slae", "in common"),
         ("Quarterly revenue grew because customers renewed subscriptions while marketing costs declined.", "in common"),
     ],
@@ -172,7 +176,7 @@ def test_a_story_about_errors_may_be_summarised() -> None:
 
 def test_an_answer_is_measured_before_anything_is_added() -> None:
     source = ["Elena takes the silver key from Voss."]
-    assert refuse("Elena takes the silver key from Voss.", source) is None
+    assert refuse("Elena takes the silver key from Voss.", source) is None, "of so few words nothing can be left out"
     assert refuse("Elena takes the silver key away from old Captain Voss.", source) is not None
 
 

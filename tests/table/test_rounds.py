@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import shutil
 import sqlite3
+import threading
+import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 
@@ -319,6 +322,38 @@ async def test_rounds_are_not_kept_in_a_file_that_can_only_be_read(tmp_path: Pat
     with pytest.raises(tk.StoreReadOnly, match="cannot be written: check its permissions"):
         async with Rounds(tmp_path / "rounds"):
             pass
+
+
+@pytest.mark.parametrize("in_the_way", ["a directory", "a link to nowhere", "no database"])
+def test_a_file_of_rounds_that_cannot_be_opened_leaves_no_thread_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, in_the_way: str
+) -> None:
+    """Also where threads are slow to end, as on a busy machine: the loop is closed by then."""
+    file = tmp_path / "rounds"
+    if in_the_way == "a directory":
+        file.mkdir()
+    elif in_the_way == "a link to nowhere":
+        file.symlink_to("nowhere/at/all")
+    else:
+        file.write_bytes(b"no database " * 400)
+    before = set(threading.enumerate())
+    wrong: list[BaseException | None] = []
+    monkeypatch.setattr(threading, "excepthook", lambda args: wrong.append(args.exc_value))
+    caplog.set_level(logging.DEBUG, "aiosqlite")
+    monkeypatch.setattr(logging.getLogger("aiosqlite"), "handlers", [Slowly()])
+    with pytest.raises(tk.StoreError):
+        asyncio.run(Rounds(file).__aenter__())
+    for thread in set(threading.enumerate()) - before:
+        thread.join(20)
+        assert not thread.is_alive()
+    assert wrong == []
+
+
+class Slowly(logging.Handler):
+    """Takes its time for every word of a log."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        time.sleep(0.02)
 
 
 async def test_a_whisper_does_not_disturb_a_round_that_waits(open_file: OpenKeeper, tmp_path: Path) -> None:

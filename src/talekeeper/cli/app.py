@@ -254,7 +254,12 @@ def command(
 
 def turn_ref(text: str) -> int | str:
     """A turn as it is named on the command line: by its number, or by its id."""
-    return int(text) if text.isascii() and text.isdigit() else text
+    return int(text) if is_number(text) else text
+
+
+def is_number(text: str) -> bool:
+    """Whether it is a whole number as anyone would write it; Python refuses to read very long ones."""
+    return text.isascii() and text.isdigit() and len(text) <= 18
 
 
 def names(text: str | None) -> list[str] | None:

@@ -11,7 +11,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
-from talekeeper.cli.app import KEEPING, NO_STORY, WHOLE_STORY, Desk, command, main
+from talekeeper.cli.app import KEEPING, NO_STORY, WHOLE_STORY, Desk, command, is_number, main
 from talekeeper.cli.play import need_play
 from talekeeper.cli.screen import Status, colour, count, hang, safe
 from talekeeper.cli.serving import need_serve
@@ -216,7 +216,7 @@ def _numbers(of: str) -> Callable[[click.Context, click.Parameter, str | None], 
         if value is None:
             return None
         parts = [part.replace("_", "") for part in value.split(",")]
-        if not all(part.isascii() and part.isdigit() and int(part) > 0 for part in parts):
+        if not all(is_number(part) and int(part) > 0 for part in parts):
             raise click.BadParameter(f"write numbers of {of}, such as 100,1000,10000")
         return tuple(sorted({int(part) for part in parts}))
 

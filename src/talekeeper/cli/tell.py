@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from talekeeper.cli.app import TELLING, Desk, command, main, names, words_or_stdin
+from talekeeper.cli.app import TELLING, Desk, command, is_number, main, names, words_or_stdin
 from talekeeper.cli.look import seat_rows, turn_lines
 from talekeeper.cli.screen import count, safe
 
@@ -22,11 +22,13 @@ def read_seat(spec: str) -> Seat:
     from talekeeper.model import Seat
 
     parts = spec.split(":")
-    if len(parts) > 3 or not parts[0] or not (len(parts) < 3 or parts[2].isdigit()):
-        raise click.BadParameter(f"{spec!r} is no seat: write ID, ID:ROLE or ID:ROLE:LIMIT, such as bard:pc:4000", param_hint="'--seat'")
+    if len(parts) > 3 or not parts[0] or not (len(parts) < 3 or is_number(parts[2])):
+        raise click.BadParameter(
+            f"{spec[:200]!r} is no seat: write ID, ID:ROLE or ID:ROLE:LIMIT, such as bard:pc:4000", param_hint="'--seat'"
+        )
     role: Any = parts[1] if len(parts) > 1 and parts[1] else "pc"
     if role not in ("dm", "pc", "npc"):
-        raise click.BadParameter(f"{role!r} is no role: a seat is dm, pc or npc", param_hint="'--seat'")
+        raise click.BadParameter(f"{role[:200]!r} is no role: a seat is dm, pc or npc", param_hint="'--seat'")
     return Seat(parts[0], role=role, token_limit=int(parts[2])) if len(parts) > 2 else Seat(parts[0], role=role)
 
 

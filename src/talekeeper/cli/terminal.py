@@ -55,7 +55,7 @@ LONGEST_NAME = 4
 
 _MEANT = {"inventory": "look", "inv": "look", "i": "look", "exit": "quit", "q": "quit", "bye": "quit", "branch": "branches"}
 """What people type at a game without thinking of a slash, besides the commands themselves."""
-_NUMBER = re.compile(r"[+-]?[0-9]+")
+_NUMBER = re.compile(r"[+-]?[0-9]{1,18}")
 _WORDS = re.compile(r"\S+\s*|\s+")
 _DICE = re.compile(r"\d")
 """What was thrown for is worth a line; of the rest the narrator tells."""

@@ -327,7 +327,8 @@ class _Copy:
             self._branch(Branch(**row))
         else:
             hearers = tuple(row["hearers"])
-            if row["id"] in self._channels or hearers in self._channels.values() or not set(hearers) <= self._seats:
+            known = all(isinstance(seat, str) and seat in self._seats for seat in hearers)
+            if row["id"] in self._channels or hearers in self._channels.values() or not known:
                 raise _bad(self._line, f"no channel of this story: {row['hearers']!r:.60}")
             self._channels[row["id"]] = hearers
 
@@ -466,14 +467,24 @@ def _problem_of_mark(entry: Entry) -> str | None:
         return None
     kinds = {"topic": str, "rank": int | float, "keep": int, "target": list, "sources": list}
     kinds |= {"lasting": int | float} if "lasting" in extra else {}
+    kinds |= {"drops": list} if "drops" in extra else {}
     wrong = [name for name, kind in kinds.items() if not isinstance(extra.get(name), kind)]
     if wrong:
         return f"a mark needs {wrong[0]!r} of another kind than {extra.get(wrong[0])!r:.40}"
+    if not _are_rows(extra["sources"], str, str, int) or not all(isinstance(name, str) for name in extra["target"]):
+        return f"a mark's sources must each be an id, a revision and a number: {extra['sources']!r:.60}"
+    if not _are_rows([row for row in extra.get("drops", ()) if row], str, int, int | float, int, int):
+        return f"no marks that could have been dropped: {extra['drops']!r:.60}"
     try:
         data = json.loads(entry.text)
     except ValueError:
         data = None
     return None if isinstance(data, dict) else "the text of a mark must be a JSON object"
+
+
+def _are_rows(rows: Sequence[Any], *types: Any) -> bool:
+    """Whether each is a list of values of these types."""
+    return all(isinstance(row, list) and len(row) == len(types) and all(map(isinstance, row, types)) for row in rows)
 
 
 def _is_about(extra: Mapping[str, Any]) -> bool:
@@ -487,4 +498,4 @@ def _lists(extra: Mapping[str, Any]) -> bool:
 
 
 def _is_position(value: object, heads: Mapping[int, int]) -> bool:
-    return isinstance(value, list) and len(value) == 2 and all(isinstance(part, int) for part in value) and value[0] in heads
+    return _are_rows([value], int, int) and 1 <= value[1] <= heads.get(value[0], 0)  # type: ignore[index]

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from talekeeper.errors import InvalidInput, SummaryFailed, WrongType
+from talekeeper.errors import InvalidInput, SummaryFailed, WrongType, quoted
 from talekeeper.ports import ChatModel, Message
 
 try:
@@ -32,7 +32,7 @@ def summarizer(model: BaseChatModel) -> ChatModel:
 
     What `bind`, `with_retry` or `with_fallbacks` make of a chat model will do as well."""
     if isinstance(model, type) or not callable(getattr(model, "ainvoke", None)):
-        raise WrongType(f"expected a LangChain chat model, found {model!r}")
+        raise WrongType(f"expected a LangChain chat model, found {quoted(model)}")
 
     async def ask(messages: Sequence[Message]) -> str:
         return _text(await model.ainvoke([_translate(message) for message in messages]))

@@ -20,7 +20,8 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar, overload
 
 from talekeeper import rim
-from talekeeper.errors import BudgetTooSmall, InvalidInput, WrongType
+from talekeeper.errors import BudgetTooSmall, InvalidInput, WrongType, quoted
+from talekeeper.marking import shaped
 from talekeeper.memory.facts import CharacterFacts, Fact, character_facts, fit_facts, format_character_facts
 from talekeeper.model import LeftOut, Recap, Seat, Turn
 from talekeeper.recipe import DEFAULT_RECIPE, PINNED_PART
@@ -261,7 +262,7 @@ class MemoryManager:
         """What `context_manager` does for one agent."""
         seat = self._seat(agent_name)
         if seat is None:
-            raise InvalidInput(f"the story has no agent {agent_name!r}; it has: {', '.join(other.id for other in self._story.seats)}")
+            raise InvalidInput(f"the story has no agent {quoted(agent_name)}; it has: {', '.join(other.id for other in self._story.seats)}")
         count, passes = self._story.counter.count, 0
         shown = await self._shown(seat)
         before = after = count(shown.text)
@@ -304,8 +305,9 @@ class MemoryManager:
     async def _cut(self, seat: Seat) -> tuple[_Cut, int]:
         """How the agent's memory is shown, and how many turns it has heard."""
         heard = (await self._story.ordinals(seat.id, [self._story.head]))[0]
-        marks = await self._story.marks(seat.id, f"{TOPIC}{seat.id}")
-        return (_Cut(**marks[-1].data) if marks else _Cut()), heard
+        marks = shaped(await self._story.marks(seat.id, f"{TOPIC}{seat.id}"), folded=int, room=int | None, facts=int | None)
+        data = marks[-1].data if marks else {}
+        return _Cut(**{name: data[name] for name in _Cut._fields if name in data}), heard
 
     async def _set(self, seat: Seat, cut: _Cut) -> None:
         await self._story.mark(f"{TOPIC}{seat.id}", cut._asdict(), heard_by=[seat.id], keep=1)

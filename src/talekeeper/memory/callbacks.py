@@ -10,16 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 from talekeeper import rim
-from talekeeper.errors import InvalidInput
+from talekeeper.errors import InvalidInput, quoted
+from talekeeper.kept import kept
+from talekeeper.marking import shaped
 from talekeeper.memory.moments import TOPIC as MOMENTS
 from talekeeper.memory.naming import Cast, cast_of, key_of, met_seats
-from talekeeper.model import Marked, Seat, Turn
+from talekeeper.model import Marked, Seat, Turn, TurnRef
 from talekeeper.recipe import Note
-from talekeeper.remembering import Remembering, TurnRef
+from talekeeper.remembering import Remembering
 from talekeeper.story import Story
 from talekeeper.summarize.extractive import judged_once
 from talekeeper.summarize.speech import PLAIN, Draft, clip
@@ -69,7 +70,7 @@ async def add(story: Story, name: str, kind: CallbackKind, *, of: TurnRef, text:
     """Notes a loose end of the turn `of`, for those who heard it: what the game knows need not be found. One that was over is open
     again."""
     if kind not in KINDS:
-        raise InvalidInput(f"a callback's kind must be one of {', '.join(KINDS)}, not {kind!r}")
+        raise InvalidInput(f"a callback's kind must be one of {', '.join(KINDS)}, not {quoted(kind)}")
     told = rim.text(text, "text") if text != "" else name
     data = {"name": rim.name(name, "name"), "kind": kind, "text": told, "weight": rim.number(weight, "weight")}
     await story.mark(TOPIC, data, of=[of], rank=weight, keep=_KEEP)
@@ -105,7 +106,7 @@ async def find_callbacks(story: Remembering, seat: str, *, limit: int = 5, resol
 def _last_said(marks: Iterable[Marked]) -> Mapping[str, int]:
     """By each name, where the game spoke of it last."""
     last: dict[str, int] = {}
-    for mark in marks:
+    for mark in shaped(marks, name=str):
         key = key_of(mark.data["name"])
         last[key] = max(last.get(key, 0), mark.seq)
     return last
@@ -126,11 +127,13 @@ def callback_notes(callbacks: Iterable[Callback]) -> list[Note]:
 
 async def _noted(story: Remembering, seat: str) -> Value:
     """What the game said, and what its moments say: these are read like the story, but are no further mentions."""
-    moments = [mark for mark in await story.marks(seat, MOMENTS) if mark.sources]
+    moments = [mark for mark in shaped(await story.marks(seat, MOMENTS), type=str, summary=str) if mark.sources]
     told = READER.read([Turn(mark.sources[-1], mark.seq, "event", "", "", mark.data["summary"], mark.audience) for mark in moments])
     rows = [row._replace(mentions=0) for row in told["threads"]]
-    for mark in await story.marks(seat, TOPIC):
+    for mark in shaped(await story.marks(seat, TOPIC), name=str, kind=str, weight=int | float, text=str):
         data = mark.data
+        if data["kind"] not in KINDS or not mark.sources:
+            continue
         is_met = data["kind"] in _MET
         key, votes = (key_of(data["name"]), {data["kind"]: _GIVEN}) if is_met else (mark.sources[0], {})
         names = {data["name"]: _GIVEN}
@@ -141,13 +144,13 @@ async def _noted(story: Remembering, seat: str) -> Value:
     return {"threads": rows, "ends": [*told["ends"], *done]}
 
 
-@lru_cache(maxsize=256)
+@kept(256)
 def _words(text: str) -> tuple[str, ...]:
     turn = Turn("", 0, "event", "", "", text, ())
     return tuple(sorted({word for draft in judged_once((turn,)) for word in telling_words(draft)}))
 
 
-@lru_cache(maxsize=1024)
+@kept(1024)
 def _introduced(text: str) -> str:
     """As much of a sentence as introduces something."""
     return clip(text, _INTRODUCED)
@@ -276,7 +279,7 @@ class ThreadsRead:
         return _closed(threads, [end for part in parts for end in part["ends"]])
 
 
-@lru_cache(maxsize=64)
+@kept(64)
 def _read(turns: tuple[Turn, ...]) -> Value:
     """What is still open is read again and again, and by several seats."""
     threads: list[Thread] = []

@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from talekeeper import rim
-from talekeeper.errors import InvalidInput, SummaryFailed, WrongType
+from talekeeper.errors import InvalidInput, SummaryFailed, WrongType, quoted
+from talekeeper.marking import shaped
 from talekeeper.model import Mark, Marked, Sentence, Turn
 from talekeeper.ports import Spending
 from talekeeper.recipe import Note
@@ -171,6 +172,17 @@ def pruned(marks: Sequence[Marked], policy: PrunePolicy) -> list[str]:
     return [mark.id for mark in marks if mark.id in tagged or mark.id in surplus]
 
 
+def memories_of(marks: Sequence[Marked]) -> list[Marked]:
+    """Those of the marks that are memories."""
+    found = shaped(marks, sentences=list, tags=list, until=int, visits=int, when=str | None)
+    lists = [mark for mark in found if all(isinstance(mark.data.get(name, []), list) for name in ("npc_ids", "events", "headlines"))]
+    return [mark for mark in lists if all(map(_is_row, (*mark.data["sentences"], *mark.data.get("headlines", ()))))]
+
+
+def _is_row(row: object) -> bool:
+    return isinstance(row, list) and len(row) == 2 and isinstance(row[0], str) and isinstance(row[1], list)
+
+
 def entry_of(mark: Marked, rows: Sequence[Sequence[Any]], until: int | None = None) -> MemoryEntry:
     """A mark as a memory. `until`: up to where it covers its scope, in the count of the one who asks."""
     data = mark.data
@@ -228,11 +240,11 @@ def related_of(related: object) -> dict[str, Any]:
 
 def _id(name: str, value: object) -> Any:
     if name in OWN:
-        raise InvalidInput(f"related cannot have {name!r}: that is what a memory says of itself")
+        raise InvalidInput(f"related cannot have {quoted(name)}: that is what a memory says of itself")
     if name.endswith("_ids"):
-        return list(rim.names(value, f"related[{name!r}]"))
+        return list(rim.names(value, f"related[{quoted(name)}]"))
     if name.endswith("_id"):
-        return rim.name(value, f"related[{name!r}]")
+        return rim.name(value, f"related[{quoted(name)}]")
     if not isinstance(value, str | int | float | bool):
-        raise WrongType(f"related[{name!r}] must be a string or a number, not {type(value).__name__}")
+        raise WrongType(f"related[{quoted(name)}] must be a string or a number, not {type(value).__name__}")
     return value

@@ -13,15 +13,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 from talekeeper import rim
-from talekeeper.errors import InvalidInput, WrongType
+from talekeeper.errors import InvalidInput, WrongType, quoted
+from talekeeper.kept import kept
+from talekeeper.marking import shaped
 from talekeeper.memory.naming import cast_of, key_of, met_seats, named_in
-from talekeeper.model import Marked, Seat, Turn
+from talekeeper.model import Marked, Seat, Turn, TurnRef
 from talekeeper.recipe import Note
-from talekeeper.remembering import Remembering, TurnRef
+from talekeeper.remembering import Remembering
 from talekeeper.story import Story
 from talekeeper.summarize.claims import YOU, Claim, claims
 from talekeeper.summarize.extractive import judged_once
@@ -31,6 +32,7 @@ KINDS: tuple[str, ...] = get_args(FactKind)
 MAX_FACTS: Mapping[str, int] = {"trait": 8, "relationship": 10, "event": 10}
 """How many facts of a kind a character has: traits and relationships the newest, events the weightiest."""
 TOPIC = "fact:"
+_TOPICS = tuple(f"{TOPIC}{kind}:" for kind in KINDS)
 _RANK = {"relationship": 3.0, "trait": 2.0, "event": 1.0}
 _HEADINGS = {"trait": "Traits", "relationship": "Relationships", "event": "Notable events"}
 
@@ -91,7 +93,7 @@ async def add(
     rim.text(text)
     rim.name(character, "character")
     if kind not in KINDS:
-        raise InvalidInput(f"a fact's kind must be one of {', '.join(KINDS)}, not {kind!r}")
+        raise InvalidInput(f"a fact's kind must be one of {', '.join(KINDS)}, not {quoted(kind)}")
     if kind == "relationship":
         rim.name(about, "about (the other one of a relationship)")
     data = {"character": character, "text": text, "about": about, "weight": weight}
@@ -120,7 +122,9 @@ async def character_facts(story: Remembering, seat: str, character: str | None =
 
 async def _all_facts(story: Remembering, seat: str) -> tuple[list[Marked], Value]:
     """What the game noted, and all that the seat knows of anyone, with that in it."""
-    marks = [mark for topic in await story.topics(seat, prefix=TOPIC) for mark in await story.marks(seat, topic)]
+    topics = [topic for topic in await story.topics(seat, prefix=TOPIC) if topic.startswith(_TOPICS)]
+    told = [mark for topic in topics for mark in await story.marks(seat, topic)]
+    marks = shaped(told, character=str, text=str, about=str, weight=int | float)
     noted: list[Value] = [{mark.topic.split(":", 2)[2]: [_of_mark(mark)]} for mark in marks]
     return marks, await story.gather(seat, READER, beside=noted)
 
@@ -272,7 +276,7 @@ class FactsRead:
 READER = FactsRead()
 
 
-@lru_cache(maxsize=64)
+@kept(64)
 def _read(turns: tuple[Turn, ...]) -> Value:
     """What is still open is read again and again, and by several seats."""
     value: Value = {}

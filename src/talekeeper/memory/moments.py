@@ -7,15 +7,17 @@ shown in order of time. The number of a moment's turn is the listener's own coun
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from inspect import isawaitable
 from typing import Any, Literal, get_args
 
 from talekeeper import rim
-from talekeeper.errors import InvalidInput, WrongType
-from talekeeper.model import Context, Mark, Marked, Turn
+from talekeeper.errors import InvalidInput, WrongType, quoted
+from talekeeper.marking import shaped
+from talekeeper.model import Context, Mark, Marked, Turn, TurnRef
 from talekeeper.recipe import DEFAULT_RECIPE, Note, Recipe
-from talekeeper.remembering import Remembering, TurnRef
+from talekeeper.remembering import Remembering
 from talekeeper.story import Story
 
 MomentType = Literal[
@@ -32,7 +34,7 @@ _PINNED = 10.0  # above every significance
 
 def _significance(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-        raise InvalidInput(f"significance must be a number from 0 to 1, not {value!r}")
+        raise InvalidInput(f"significance must be a number from 0 to 1, not {quoted(value)}")
     return float(value)
 
 
@@ -74,7 +76,7 @@ class KeeperResponse:
         if not isinstance(self.resolution, str):
             raise WrongType(f"resolution must be text, not {type(self.resolution).__name__}")
         if self.moment_type is not None and self.moment_type not in MOMENT_TYPES:
-            raise InvalidInput(f"moment_type must be one of {', '.join(MOMENT_TYPES)}, or None, not {self.moment_type!r}")
+            raise InvalidInput(f"moment_type must be one of {', '.join(MOMENT_TYPES)}, or None, not {quoted(self.moment_type)}")
         if self.moment_summary is not None:
             rim.text(self.moment_summary, "moment_summary")
         object.__setattr__(self, "moment_significance", _significance(self.moment_significance))
@@ -169,7 +171,7 @@ async def add_adventure_moment(story: Story, moment: AdventureMoment, *, of: Tur
 async def pin_moment(story: Story, moment: AdventureMoment, pinned: bool = True) -> AdventureMoment:
     """Keeps a moment whatever happens, or lets go of it again."""
     _check_moment(moment)
-    marks = {mark.id: mark for mark in await story.marks(None, TOPIC)}
+    marks = {mark.id: mark for mark in await story.marks(None, TOPIC) if _moments([mark])}
     if moment.id not in marks:
         raise InvalidInput(f"the story has no such moment now: {moment.line}")
     old = marks[moment.id]
@@ -181,7 +183,16 @@ async def pin_moment(story: Story, moment: AdventureMoment, pinned: bool = True)
 
 async def adventure_moments(story: Remembering, seat: str | None, *, limit: int = MAX_ADVENTURE_MOMENTS) -> list[AdventureMoment]:
     """The moments that the seat may know (None: all), the `limit` most significant and all that are pinned, in order of time."""
-    return keep_moments([_moment(mark) for mark in await story.marks(seat, TOPIC)], limit)
+    return keep_moments(_moments(await story.marks(seat, TOPIC)), limit)
+
+
+def _moments(marks: Iterable[Marked]) -> list[AdventureMoment]:
+    """Those of the marks that are moments."""
+    found: list[AdventureMoment] = []
+    for mark in shaped(marks, type=str, summary=str, significance=int | float):
+        with suppress(InvalidInput):
+            found.append(_moment(mark))
+    return found
 
 
 def _moment(mark: Marked) -> AdventureMoment:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
 
+from talekeeper.kept import kept
 from talekeeper.model import Seat, Turn
 from talekeeper.remembering import Remembering
 from talekeeper.summarize.words import listed, normalise
@@ -37,7 +37,7 @@ def named_in(text: str, names: Iterable[str]) -> bool:
     return _pattern(tuple(names)).search(text) is not None
 
 
-@lru_cache(maxsize=512)
+@kept(512)
 def _pattern(names: tuple[str, ...]) -> re.Pattern[str]:
     forms = [_form(name) for name in sorted(names, key=len, reverse=True) if name.strip()]
     return re.compile("|".join(forms) if forms else r"(?!)", re.IGNORECASE)
@@ -48,7 +48,7 @@ def _form(name: str) -> str:
     return escaped if _SPACELESS.search(name) else rf"(?<!\w){escaped}(?!\w)"
 
 
-@lru_cache(maxsize=4096)
+@kept(4096)
 def key_of(name: str) -> str:
     """The words that tell a name from others, for comparing: "hob grist" of "Sergeant Hob Grist". A name of titles alone keeps them."""
     if _SPACELESS.search(name):
@@ -86,7 +86,7 @@ class Cast:
         return None
 
 
-cast_of = lru_cache(maxsize=256)(Cast)
+cast_of = kept(256)(Cast)
 """The same cast for the same seats."""
 
 

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TypeAlias
 
 from talekeeper import rim
-from talekeeper.errors import WrongType
+from talekeeper.errors import WrongType, quoted
 from talekeeper.memory.callbacks import callback_notes, find_callbacks
 from talekeeper.memory.facts import character_facts, fact_notes
 from talekeeper.memory.scopes import MemoryService
@@ -81,7 +81,7 @@ async def remember(
     given = rim.extras(extras)
     asked: object = contributors
     if not isinstance(asked, Sequence) or not all(map(callable, asked)):
-        raise WrongType(f"contributors must be a list of async functions of a story and a seat, not {contributors!r}")
+        raise WrongType(f"contributors must be a list of async functions of a story and a seat, not {quoted(contributors)}")
     parts = {part.name for part in recipe.volatile}
     notes: dict[str, Sequence[Note]] = {}
     for contributor in contributors:

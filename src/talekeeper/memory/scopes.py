@@ -15,7 +15,8 @@ from functools import partial
 from typing import Any, TypeVar
 
 from talekeeper import rim
-from talekeeper.errors import Conflict, InvalidInput, TalekeeperError, UnknownTurn, WrongType
+from talekeeper.errors import Conflict, InvalidInput, TalekeeperError, UnknownTurn, WrongType, quoted
+from talekeeper.marking import shaped
 from talekeeper.memory.entries import (
     CAUSE_TOKENS,
     MAX_ENTRIES,
@@ -34,6 +35,7 @@ from talekeeper.memory.entries import (
     entry_of,
     event_of,
     headline_of,
+    memories_of,
     merged,
     modelled,
     pruned,
@@ -137,7 +139,7 @@ class MemoryService:
         return made[0] if made else await self._known_event(scope, event)
 
     async def _known_event(self, scope: Scope, event: str) -> MemoryEntry | None:
-        for mark in await self._story.marks(None, scope.topic):
+        for mark in await self._memories(None, scope.topic):
             if event in mark.data.get("events", ()):
                 return entry_of(mark, await self._sentences(mark))
         return None
@@ -161,7 +163,7 @@ class MemoryService:
 
     async def _cursor(self, topic: str, audience: tuple[str, ...] | None = None) -> int:
         """The last turn that a memory covers, of those hearers or of any, also where the memory itself was pruned."""
-        marks = [*await self._story.marks(None, topic), *await self._story.marks(None, PRUNED + topic)]
+        marks = [*await self._memories(None, topic), *shaped(await self._story.marks(None, PRUNED + topic), until=int)]
         return max((mark.data["until"] for mark in marks if audience is None or mark.audience == audience), default=0)
 
     async def _write(self, scope: Scope, tell: Callable[[], Awaitable[list[Told]]]) -> list[MemoryEntry]:
@@ -192,7 +194,7 @@ class MemoryService:
 
     async def _merge_old(self, topic: str, audience: tuple[str, ...], version: str) -> None:
         """Merges the oldest entries of a scope into one, so that what is kept stays small and the first visit is not lost."""
-        mine = [mark for mark in await self._story.marks(None, topic) if mark.audience == audience]
+        mine = [mark for mark in await self._memories(None, topic) if mark.audience == audience]
         if len(mine) < MERGE_AT:
             return
         old = mine[:MERGED]
@@ -237,7 +239,7 @@ class MemoryService:
 
     async def _stands(self, mark: Marked, told: Sequence[Turn]) -> bool:
         """Whether a memory is still there as it was made, and the turns it was made from say what they said."""
-        if mark.id not in {other.id for other in await self._story.marks(None, mark.topic)}:
+        if mark.id not in {other.id for other in await self._memories(None, mark.topic)}:
             return False
         try:
             return all([(await self._story.turn(turn.id)).text == turn.text for turn in told])
@@ -270,15 +272,19 @@ class MemoryService:
     async def entries(self, seat: str | None, source: MemorySource | str, name: str = "") -> list[MemoryEntry]:
         """All memories of a scope that the seat may know, oldest first. The seat None is the author, who sees all."""
         if source not in set(MemorySource):
-            raise InvalidInput(f"a memory is of one of {', '.join(MemorySource)}, not of {source!r}")
+            raise InvalidInput(f"a memory is of one of {', '.join(MemorySource)}, not of {quoted(source)}")
         known = await self._known(seat, MemorySource(source), name)
         ends = [mark.data["until"] for mark, _ in known]
         numbers = ends if seat is None else await self._story.ordinals(seat, ends)
         return [entry_of(mark, rows, number) for (mark, rows), number in zip(known, numbers, strict=True)]
 
+    async def _memories(self, seat: str | None, topic: str) -> list[Marked]:
+        """The memories under a topic that the seat may know."""
+        return memories_of(await self._story.marks(seat, topic))
+
     async def _known(self, seat: str | None, source: MemorySource, name: str) -> list[tuple[Marked, list[Sequence[Any]]]]:
         """The marks of a scope that the seat may know, oldest first, each with what it says now."""
-        marks = await self._story.marks(seat, f"{SCOPED}{source}:{name}")
+        marks = await self._memories(seat, f"{SCOPED}{source}:{name}")
         return [(mark, rows) for mark in marks if (rows := await self._sentences(mark))]
 
     async def _sentences(self, mark: Marked) -> list[Sequence[Any]]:
@@ -365,7 +371,7 @@ class MemoryService:
         count = 0
         for topic in await self._story.topics(None, prefix=SCOPED):
             scopes: dict[tuple[str, ...], list[Marked]] = {}
-            for mark in await self._story.marks(None, topic):
+            for mark in await self._memories(None, topic):
                 scopes.setdefault(mark.audience, []).append(mark)
             for audience, marks in scopes.items():
                 drops = pruned(marks, policy)

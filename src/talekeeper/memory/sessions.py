@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from talekeeper import rim
 from talekeeper.assembly import Row, choose, note_row
-from talekeeper.errors import InvalidInput
+from talekeeper.errors import InvalidInput, quoted
 from talekeeper.memory.callbacks import callback_notes, find_callbacks
 from talekeeper.memory.facts import character_facts, fact_notes
 from talekeeper.memory.moments import AdventureMoment, adventure_moments
@@ -85,7 +85,7 @@ async def session_summary(story: Remembering, seat: str, number: int, *, budget:
     rim.whole(number, "number")
     known = {session.number: session for session in await list_sessions(story, seat)}
     if number not in known:
-        raise InvalidInput(f"the seat {seat!r} knows of no session {number!r}; it knows of: {', '.join(map(str, known))}")
+        raise InvalidInput(f"the seat {seat!r} knows of no session {quoted(number)}; it knows of: {', '.join(map(str, known))}")
     session = known[number]
     told = await story.stretch(seat, after=session.after, before=session.before, budget=rim.whole(budget, "budget"))
     ends = (await story.ordinals(seat, [session.before]))[0] if session.before is not None else None

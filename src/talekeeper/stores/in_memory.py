@@ -26,6 +26,7 @@ from talekeeper.ports import (
     Spending,
     StoryRecord,
     TextRecord,
+    check_branches,
     targets,
 )  # fmt: skip
 
@@ -58,6 +59,8 @@ class _Shelf:
     def check(self, commit: Commit) -> None:
         if commit.rev != self.record.rev:
             raise Conflict(f"story {commit.story} is at revision {self.record.rev}, not {commit.rev}: read again, then retry")
+        if commit.branches:
+            check_branches(self.record.branches, commit.branches)
         heads = {branch.id: branch.at for branch in commit.branches}
         heads |= {branch: self.head(branch) for branch in self.record.branches}
         for number, seq in commit.heads.items():

@@ -1,25 +1,23 @@
 """Folds without a model: the sentences of a run of turns that a careful game master would write down.
 
 Every sentence gets a worth: what happens in it (promises, deaths, gifts, secrets …), whom and what it names, what it counts.
-Chatter, dice and table talk have none. Then sentences are taken while they fit, the best for their length first; one counts
-less when its turn (or its stretch of the story) is told already, and more when it names someone new. The text is what was
-said: nothing is made up, only attributed (`Rogue: "I swear it."`), and a "He" after a sentence about Voss becomes "[Voss]".
+Chatter, dice and table talk have none. Then the best are taken while they fit (see `choice`). The text is what was said: nothing
+is made up, only attributed (`Rogue: "I swear it."`), and a "He" after a sentence about Voss becomes "[Voss]".
 
 Pure and deterministic: the same turns give the same fold, for ever.
 """
 
 from __future__ import annotations
 
-import heapq
-import math
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cache, lru_cache, reduce
-from itertools import pairwise
 from operator import or_
 
 from talekeeper.kept import kept
 from talekeeper.model import Sentence, Turn
+from talekeeper.summarize import choice
 from talekeeper.summarize.names import known_terms, study, terms_in
 from talekeeper.summarize.salience import Read
 from talekeeper.summarize.speech import (
@@ -31,7 +29,6 @@ from talekeeper.summarize.speech import (
     TABLE_TALK,
     UNREAD,
     Draft,
-    Told,
     clip,
     drafts_of,
     is_narrator,
@@ -39,7 +36,6 @@ from talekeeper.summarize.speech import (
     tell,
 )
 from talekeeper.summarize.words import (
-    CJK,
     CONTENT,
     MARK,
     NAMEABLE,
@@ -48,16 +44,16 @@ from talekeeper.summarize.words import (
     SAY,
     STOP,
     TIME,
+    UNSPACED,
     Pattern,
     Phrases,
-    Word,
-    is_cjk,
+    Row,
     languages,
     listed,
     normalise,
     phrases_in,
+    side_by_side,
 )  # fmt: skip
-from talekeeper.tokens import estimate_tokens
 
 # --- worth -----------------------------------------------------------------------------------------------------------
 
@@ -67,6 +63,7 @@ _EVENTS = {
 _ABOUT = {"thing": 1.2, "money": 1.2, "number": 1.0, "person": 0.6, "place": 0.6, "time": 0.5}
 _CUES = reduce(or_, (MARK[name] for name in _EVENTS))
 _WEIGHED = reduce(or_, (MARK[name] for name in _ABOUT), _CUES)
+_HAPPENS = _WEIGHED & ~(PERSON | NUMBER | TIME)
 _OFFER = MARK["gain"] | MARK["quest"] | MARK["promise"] | MARK["decide"]
 _ORDER = MARK["gain"] | MARK["quest"] | MARK["death"]
 _GAIN, _THING = MARK["gain"], MARK["thing"]
@@ -76,15 +73,24 @@ _PROMISE = MARK["promise"]
 _DUTY = _PROMISE | MARK["quest"] | MARK["threat"]
 _DENIABLE = _PROMISE | _GAIN | _DEATH
 _FIRST, _PRONOUN = MARK["first"], MARK["pronoun"]
+_FOR_WEIGHT = _WEIGHED | _FIRST
 _ROLL, _TABLE, _CHATTER = MARK["roll"], MARK["table"], MARK["chatter"]
+_FOR_TABLE = _TABLE | _ROLL | NUMBER
+_LISTING = NUMBER | NAMEABLE
 _DIGITS = Pattern(r"\d+")
 _DICE_TALK = Pattern(
-    r"\b\d*[dwкд]\d{1,3}\b|\d\s*(?:\+|plus|minus|más|mas|плюс|加|足す|プラス)\s*\d|\bto hit\b|\bnat(?:ural)?[ -]?(?:20|1|twenty|one)\b"
-    r"|\b(?:i|i've|we|ich habe|j'ai|he sacado|у меня|выпало)\s+(?:(?:got|get|rolled|have|fait|gewürfelt|saqué|eine?)\s+)*"
+    r"\d\s*(?:\+|plus|minus|más|mas|плюс|加|足す|プラス)\s*\d"
+    r"|\b(?=\w)(?:\d*[dwкд]\d{1,3}\b|to hit\b|nat(?:ural)?[ -]?(?:20|1|twenty|one)\b"
+    r"|(?:i|i've|we|ich habe|j'ai|he sacado|у меня|выпало)\s+(?:(?:got|get|rolled|have|fait|gewürfelt|saqué|eine?)\s+)*"
     r"(?:an?\s+|un\s+)?\d+\b(?!\s+[a-zà-ÿа-я])"
-    r"|\b(?:that's|it's|that is|does|das ist|das sind|ça fait|eso es|это)\s+(?:an?\s+|eine\s+|un\s+)?\d+\b(?!\s+[a-zà-ÿа-я]{4})",
+    r"|(?:that's|it's|that is|does|das ist|das sind|ça fait|eso es|это)\s+(?:an?\s+|eine\s+|un\s+)?\d+\b(?!\s+[a-zà-ÿа-я]{4}))",
     re.I,
 )
+_BEFORE_DICE = frozenset({
+    "plus", "minus", "mas", "nat", "natural", "i", "we", "habe", "sacado", "got", "get", "rolled", "have", "fait", "a", "an", "un", "ein",
+    "eine", "is", "does", "ist", "sind", "es",
+})  # fmt: skip
+"""The plain words that stand right before a number in talk of dice."""
 _DICE_TALK_WORDS = 16
 """Talk of dice is short, unless it says so: a number in a longer sentence is one of the story."""
 _DEADLINE, _HOUR, _INTENT = 4.0, 1.5, 0.8
@@ -93,8 +99,6 @@ _MOVE = 2.0
 """By how much coming and going is less than what happens."""
 _DETAIL = 0.3
 """What a word is worth that tells anything at all."""
-_BASE = 25.0
-"""Tokens by which every sentence seems longer when it is chosen: a short one is not all that cheap."""
 
 
 @lru_cache(maxsize=1 << 12)
@@ -121,33 +125,37 @@ def _judge(drafts: list[Draft], known: Collection[str], voices: Collection[str],
         if draft.reading is UNREAD:
             draft.reading = study(draft.body, draft.lang)
         sure.update(draft.reading.sure)
-    whole = " ".join([draft.body for draft in drafts])
+    whole = " ".join([draft.body for draft in drafts]) if known or phrases is None else ""
     registry = known_terms(known, whole)
     if phrases is None:
         phrases = {lang: phrases_in(whole, lang) for lang in {draft.lang for draft in drafts}}
     met: set[str] = set()
     for draft in drafts:
-        body, reading = draft.body, draft.reading
-        if reading.doubtful:
-            draft.reading = reading = reading.given(sure, draft.lang)
-        draft.keys, marks = reading.keys, marks_with(draft, phrases[draft.lang])
+        body, reading, lang = draft.body, draft.reading, draft.lang
+        if reading.doubtful and not sure.isdisjoint(reading.doubtful):
+            draft.reading = reading = reading.given(sure, lang)
+        keys, marks = reading.keys, reading.marks
+        if phrases[lang]:
+            marks = marks_with(draft, phrases[lang])
         if marks & _DENIABLE:
-            marks &= ~_only_seems(reading.words, marks)
+            marks &= ~_only_seems(reading.row, marks)
         draft.marks = marks
         familiar = terms_in(body, reading.words, registry) if registry else ()
         if familiar:
-            draft.keys = [*draft.keys, *(term for term in map(str.lower, familiar) if not any(key in term for key in draft.keys))]
-        if voices and is_cjk(draft.lang):
-            draft.keys = [*draft.keys, *(voice for voice in voices if voice in body and voice not in draft.keys)]
-        named = bool(draft.keys)
+            keys = [*keys, *(term for term in map(str.lower, familiar) if not any(key in term for key in keys))]
+        if voices and lang in UNSPACED:
+            keys = [*keys, *(voice for voice in voices if voice in body and voice not in keys)]
+        named = bool(keys)
         if draft.voice and draft.voice not in voices and draft.voice.casefold() not in listed("narrator"):
-            draft.keys = [*draft.keys, normalise(draft.voice.split()[-1])]
+            keys = [*keys, normalise(draft.voice.split()[-1])]
+        draft.keys = keys
         draft.rank = _rank(draft, speakers)
         if draft.rank == PLAIN:
-            draft.worth += _weight(marks & (_WEIGHED | _FIRST)) + _form(draft) + min(3, len(familiar))
-            if draft.keys:
-                new = [key for key in draft.keys if key not in met]
-                draft.worth += 0.5 * min(3, len(draft.keys)) + 0.5 * min(2, len(new))
+            draft.worth += _weight(marks & _FOR_WEIGHT) + _form(draft) + (min(3, len(familiar)) if familiar else 0)
+            if keys:
+                new = [key for key in keys if key not in met]
+                several, fresh = len(keys), len(new)
+                draft.worth += 0.5 * (several if several < 3 else 3) + 0.5 * (fresh if fresh < 2 else 2)
                 draft.worth += _by_name(marks) if named else 0.0
                 met.update(new)
 
@@ -161,48 +169,76 @@ def _by_name(marks: int) -> float:
     return 1.2 if marks & _GAIN and marks & _THING else 0.8 if marks & SAY else 0.0
 
 
-def _only_seems(words: Sequence[Word], marks: int) -> int:
+@cache
+def _denials() -> frozenset[str]:
+    """The words without which, but for an "if", nothing only seems to happen."""
+    return listed("not") | listed("owing") | {"dead"}
+
+
+def _only_seems(row: Row, marks: int) -> int:
     """The cues that are there by their words alone: what was not promised, "the dead" as such, a death in an "if", a debt of nothing."""
+    norms = row.norms
+    supposed = _DEATH if norms and norms[0] in listed("if") else 0
+    if not supposed and _denials().isdisjoint(norms):
+        return 0
     seems = real = 0
-    supposed = _DEATH if words and words[0].norm in listed("if") else 0
-    for at, word in enumerate(words):
-        if cue := word.marks & _DENIABLE:
-            before = [near.norm for near in words[max(0, at - 3) : at]]
-            if cue & supposed or not listed("not").isdisjoint(before) or (word.norm == "dead" and before[-1:] == ["the"]):
+    for at, each in enumerate(row.marks):
+        if cue := each & _DENIABLE:
+            before = norms[max(0, at - 3) : at]
+            if cue & supposed or not listed("not").isdisjoint(before) or (norms[at] == "dead" and before[-1:] == ("the",)):
                 seems |= cue
-            elif cue & _PROMISE and not marks & _GOODS and word.norm in listed("owing"):
+            elif cue & _PROMISE and not marks & _GOODS and norms[at] in listed("owing"):
                 seems |= _PROMISE
             else:
                 real |= cue
     return seems & ~real
 
 
-def _rank(draft: Draft, voices: Collection[str]) -> int:
+def _rank(draft: Draft, voices: set[str]) -> int:
     """Whether a sentence tells something, or is chatter, or is about dice and the table."""
-    words, marks = draft.reading.words, draft.marks
-    if marks & _TABLE:
+    each, marks = draft.reading.row.marks, draft.marks
+    if marks & _FOR_TABLE and _is_table_talk(draft.body, each, marks):
         return TABLE_TALK
-    if marks & _ROLL:
-        rolls = len([word for word in words if word.marks & _ROLL])
-        if rolls > 1 or (marks & NUMBER and not marks & _DEATH):
-            return TABLE_TALK
-    if (marks & _ROLL or (marks & NUMBER and len(words) <= _DICE_TALK_WORDS)) and _talks_dice(draft.body):
-        return TABLE_TALK
-    if marks & NUMBER and all(word.marks & (NUMBER | NAMEABLE) for word in words) and len(_DIGITS.findall(draft.body)) > 1:
-        return TABLE_TALK  # "Elena 15, Borin 11"
-    if is_cjk(draft.lang):
-        idle = sum(len(word.norm) for word in words if word.marks & _CHATTER)
+    if draft.lang in UNSPACED:
+        idle = sum(len(word.norm) for word in draft.reading.words if word.marks & _CHATTER)
         return IDLE_TALK if idle * 2 >= len(draft.body.strip("。！？…「」“”，、 ")) else PLAIN
-    if marks & _WEIGHED & ~(PERSON | NUMBER | TIME) or any(key not in voices for key in draft.reading.keys):
+    if marks & _HAPPENS or not voices.issuperset(draft.reading.keys):
         return PLAIN
-    if marks & _CHATTER and 2 * len([word for word in words if word.marks & _CHATTER]) >= len(words):
+    if marks & _CHATTER and 2 * len([mark for mark in each if mark & _CHATTER]) >= len(each):
         return IDLE_TALK
     return PLAIN if marks & CONTENT else IDLE_TALK
 
 
+def _is_table_talk(text: str, each: Sequence[int], marks: int) -> bool:
+    """Whether a sentence is about dice, rules or the table, by its words and the marks of `each` of them."""
+    if marks & _TABLE:
+        return True
+    if marks & _ROLL:
+        rolls = len([mark for mark in each if mark & _ROLL])
+        if rolls > 1 or (marks & NUMBER and not marks & _DEATH):
+            return True
+    if (marks & _ROLL or len(each) <= _DICE_TALK_WORDS) and _talks_dice(text):
+        return True
+    if not marks & NUMBER or (each and not each[0] & _LISTING):
+        return False
+    return all(mark & _LISTING for mark in each) and len(_DIGITS.findall(text)) > 1  # "Elena 15, Borin 11"
+
+
 def _talks_dice(text: str) -> bool:
     """Whether a number in the sentence is one of dice or rules; looks around each number only, because most sentences have none such."""
-    return any(_DICE_TALK.search(text, max(0, run.start() - 32), run.end() + 12) for run in _DIGITS.finditer(text))
+    runs, lowered = list(_DIGITS.finditer(text)), text.lower()
+    if not ("nat" in lowered or "to hit" in lowered or any(_may_be_rolled(text, run.start()) for run in runs)):
+        return False
+    return any(_DICE_TALK.search(text, max(0, run.start() - 32), run.end() + 12) for run in runs)
+
+
+def _may_be_rolled(text: str, at: int) -> bool:
+    """Whether a number may be one of dice by what stands before it: anything but a plain word that has nothing to do with them."""
+    before = text[:at].rsplit(None, 1)
+    if not before:
+        return False
+    word = before[-1]
+    return not (text[at - 1].isspace() and word.isascii() and word.isalpha()) or word.lower() in _BEFORE_DICE
 
 
 def _put_behind(draft: Draft, turn: Turn) -> None:
@@ -219,7 +255,8 @@ def _told_beside(draft: Draft, names: str) -> int:
     """How many words of a sentence tell something beside its names, and beside those."""
     known = {normalise(piece) for piece in names.split()}
     places = {at for name in draft.reading.names for at in name.places}
-    return sum(word.detail for at, word in enumerate(draft.reading.words) if at not in places and word.norm not in known)
+    words = [word for at, word in enumerate(draft.reading.words) if at not in places and word.norm not in known]
+    return side_by_side(words).telling()
 
 
 def tells(sentence: str, lang: str) -> bool:
@@ -231,32 +268,34 @@ def tells(sentence: str, lang: str) -> bool:
 
 def _form(draft: Draft) -> float:
     """What the shape of a sentence does to its worth: an order; a question, a stump, a pronoun in the place of a name."""
-    words, text = draft.reading.words, draft.body
-    worth = 1.0 if text[0] in OPENING and any(word.marks & _ORDER for word in words[:2]) else 0.0
-    if text[-1] in "?？" or text[-2:-1] in ("?", "？"):
+    row, marks, text, detail = draft.reading.row, draft.marks, draft.body, draft.reading.detail
+    each, norms = row.marks, row.norms
+    worth = 1.0 if text[0] in OPENING and any(mark & _ORDER for mark in each[:2]) else 0.0
+    if "?" in (end := text[-2:]) or "？" in end:
         worth -= 1.5
-    worth += _DETAIL * min(14, draft.reading.detail)
-    if is_cjk(draft.lang):
-        return worth - (1.0 if len(text) < 7 else 0.0) - (0.8 if not draft.keys and draft.marks & _PRONOUN else 0.0)
-    if len(words) < 4:
+    worth += _DETAIL * (detail if detail < 14 else 14)
+    if draft.lang in UNSPACED:
+        return worth - (1.0 if len(text) < 7 else 0.0) - (0.8 if not draft.keys and marks & _PRONOUN else 0.0)
+    if len(each) < 4:
         worth -= 2.5
-    if draft.marks & TIME and not listed("deadline").isdisjoint([word.norm for word in words]):
-        worth += _DEADLINE if draft.marks & _DUTY or _ahead(text) else _HOUR
-    if draft.marks & _FIRST and _ahead(text) and _intends(words):
+    if marks & TIME and not listed("deadline").isdisjoint(norms):
+        worth += _DEADLINE if marks & _DUTY or _ahead(text) else _HOUR
+    if marks & _FIRST and _ahead(text) and _intends(row):
         worth += _INTENT
-    if " one " in text and _stands_in(words):
+    if " one " in text and _stands_in(row):
         worth -= 2.0
-    if not draft.keys and words and words[0].marks & _PRONOUN:
+    if not marks & _PRONOUN:
+        return worth
+    if not draft.keys and each[0] & _PRONOUN:
         return worth - 1.2
-    return worth - (0.6 if len(words) > 2 and (words[1].marks | words[2].marks) & _PRONOUN else 0.0)
+    return worth - (0.6 if len(each) > 2 and (each[1] | each[2]) & _PRONOUN else 0.0)
 
 
-def _stands_in(words: Sequence[Word]) -> bool:
+def _stands_in(row: Row) -> bool:
     """Whether a "one" stands for a thing that was named before: found one, bought one."""
-    return any(
-        word.marks & _GAIN and after.norm == "one" and follows.marks & STOP
-        for word, after, follows in zip(words, words[1:], words[2:], strict=False)
-    )
+    marks, norms = row.marks, row.norms
+    ones = [at for at, norm in enumerate(norms) if norm == "one"]
+    return any(0 < at < len(norms) - 1 and marks[at - 1] & _GAIN and marks[at + 1] & STOP for at in ones)
 
 
 def _ahead(text: str) -> bool:
@@ -264,178 +303,18 @@ def _ahead(text: str) -> bool:
     return " will " in text or " shall " in text
 
 
-def _intends(words: Sequence[Word]) -> bool:
+def _intends(row: Row) -> bool:
     """Whether someone says what they will do."""
-    return any(word.marks & _FIRST and after.norm in ("will", "shall") for word, after in pairwise(words))
-
-
-# --- choice ----------------------------------------------------------------------------------------------------------
-
-_ENOUGH = 1.5
-"""What a sentence must be worth to be taken once the fold is half full, and into a larger fold beside others."""
-_NEXT_TO_NOTHING = 0.01
-_NEW = (0.0, 0.6, 0.6 * 2, 0.6 * 3)
-"""What new names add to the worth of a sentence, by their number."""
-_END = (math.inf, -1)
-_WEIGHTY = 8.0
-"""From this worth on, sentences of larger folds are held against each other: do they say the same?"""
-_FILLER = 3.0
-"""What any sentence is worth: some sentences are better than one only by what they have above that."""
-
-
-def _choose(drafts: list[Draft], limit: int, fade: float) -> tuple[Sentence, ...]:
-    """The best drafts that fit together, in their order; never none, if there is a draft at all."""
-    if not drafts:
-        return ()
-    chosen = _take(drafts, limit, fade)
-    best = min([(draft.rank, -draft.worth, at) for at, draft in enumerate(drafts)])[2]
-    if not chosen or (best not in chosen and sum(drafts[at].worth for at in chosen) < drafts[best].worth / 2):
-        return (_sentence(drafts[best], clip(drafts[best].text, limit)),)
-    slack = limit - sum([_cost(drafts[at].text) for at in chosen])
-    while slack * 2 <= len(chosen) > 1 and estimate_tokens(" ".join(drafts[at].text for at in sorted(chosen))) > limit:
-        chosen.pop()  # each count was rounded: it may be half a token more
-    return tuple(_sentence(drafts[at], drafts[at].text) for at in sorted(chosen))
-
-
-def _sentence(draft: Draft, text: str) -> Sentence:
-    """The draft as it goes into a fold, with what it was found worth; talk that only filled the room is worth next to nothing."""
-    if draft.origin is not None and text is draft.text:
-        return draft.origin
-    weight = max(_NEXT_TO_NOTHING, round(draft.worth, 2)) if draft.rank == PLAIN else _NEXT_TO_NOTHING
-    return Sentence(text, draft.sources, draft.estimated, weight, tuple(draft.keys), draft.place, draft.at)
-
-
-_MOST_TOLD = 64
-"""From here on a stretch has been told of so often that one more makes no difference."""
-
-
-@cache
-def _lost(fade: float) -> list[float]:
-    """Which part of its worth a sentence loses after so many of its stretch."""
-    return [1 - fade**before for before in range(_MOST_TOLD + 1)]
-
-
-def _take(drafts: list[Draft], limit: int, fade: float) -> list[int]:
-    """Places of drafts that fit together, in the order they were taken: worth for length, new names more, told stretches less."""
-    said: set[str] = set()
-    worths, stretches = [draft.worth for draft in drafts], [draft.stretch for draft in drafts]
-    told = [0] * (max(stretches) + 1)
-    lost = _lost(fade)
-    lengths = [_BASE + len(draft.text) * (1.3 if is_cjk(draft.lang) else 0.25) for draft in drafts]
-    fresh = [len(draft.keys) for draft in drafts]  # how many names of each have not been told yet
-    holders = _holders(drafts)
-    heap = [
-        (-(draft.worth + _NEW[new if new < 3 else 3]) / length, at)
-        for at, (draft, new, length) in enumerate(zip(drafts, fresh, lengths, strict=True))
-        if draft.rank == PLAIN and draft.worth > -1
-    ]
-    heap += [_END] * 3
-    heapq.heapify(heap)
-    costs: dict[int, int] = {}
-    weighty = Told()
-    spare: list[int] = []
-    room = limit
-    while heap[0] is not _END and (room > 4 or not costs):
-        at = heap[0][1]
-        worth, before, new = worths[at], told[stretches[at]], fresh[at]  # some hundred times for a large fold: no calls in here
-        if before:
-            less, most = worth * lost[before if before < _MOST_TOLD else _MOST_TOLD], 2.0 * before
-            worth -= less if less < most else most
-        now = -(worth + _NEW[new if new < 3 else 3]) / lengths[at]
-        if now > heap[1][0] or now > heap[2][0]:  # others have overtaken it meanwhile
-            heapq.heapreplace(heap, (now, at))
-            continue
-        heapq.heappop(heap)
-        draft = drafts[at]
-        if draft.worth < _ENOUGH and (room * 2 < limit or (draft.origin is not None and costs)):
-            continue
-        cost = _cost(draft.text)
-        if cost > room:
-            spare.append(at)
-        elif (key := _key(draft)) not in said:
-            if worths[at] >= _WEIGHTY and draft.origin is not None:
-                if (news := weighty.news_in(draft)) < 1:
-                    worths[at] *= news
-                    if news:
-                        heapq.heappush(heap, (now * news, at))
-                    continue
-                weighty.add(draft)
-            said.add(key)
-            costs[at] = cost
-            room -= cost
-            told[draft.stretch] += 1
-            for name in draft.keys:
-                for other in holders.pop(name, ()):
-                    fresh[other] -= 1
-    spare += [at for _, at in heap if at >= 0]
-    best = heapq.nsmallest(6, [at for at in spare if drafts[at].worth >= _ENOUGH], key=lambda at: (-drafts[at].worth, at))
-    better = {key: at for at in reversed(best) if (key := _key(drafts[at])) not in said}
-    if costs and better:
-        over = {at: _faded(worths[at], told[stretches[at]] - 1, lost) - _FILLER for at in costs}
-        over |= {at: _faded(worths[at], told[stretches[at]], lost) - _FILLER for at in better.values()}
-        _exchange(over, costs, {at: _cost(drafts[at].text) for at in sorted(better.values(), key=best.index)}, room)
-    return list(costs)
-
-
-def _faded(worth: float, before: int, lost: Sequence[float]) -> float:
-    """What a sentence is still worth after so many of its stretch: what matters most fades little."""
-    less, most = worth * lost[before if before < _MOST_TOLD else _MOST_TOLD], 2.0 * before
-    return worth - (less if less < most else most)
-
-
-def _holders(drafts: Sequence[Draft]) -> dict[str, list[int]]:
-    """For each name the drafts that have it."""
-    holders: dict[str, list[int]] = {}
-    for at, draft in enumerate(drafts):
-        for name in draft.keys:
-            if name in holders:
-                holders[name].append(at)
-            else:
-                holders[name] = [at]
-    return holders
-
-
-_cost = kept(1 << 12)(estimate_tokens)
-"""What a sentence takes of the room. The same sentences come back in larger folds and digests."""
-
-
-def _key(draft: Draft) -> str:
-    """What two drafts have in common that say the same."""
-    if draft.origin is not None:
-        return draft.text
-    return f"{draft.voice}: {normalise(draft.body)}"
-
-
-def _exchange(over: dict[int, float], costs: dict[int, int], spare: dict[int, int], room: int) -> None:
-    """Makes better use of the room: some spare drafts (best first) in the place of a lesser one, or one in the place of up to three."""
-    least_first = sorted(over, key=lambda at: (over[at], at))
-    most = sum([over[at] for at in spare if over[at] > 0])
-    for out in [at for at in least_first if at in costs]:
-        if over[out] + 0.3 >= most:
-            break
-        left, into = room + costs[out], []
-        for at in spare:
-            if spare[at] <= left and at not in costs:
-                into.append(at)
-                left -= spare[at]
-        if into and sum([over[at] for at in into]) > over[out] + 0.3:
-            del costs[out]
-            costs.update((at, spare[at]) for at in into)
-            room = left
-    for at in spare:
-        left, gone = room - spare[at], []
-        for out in [other for other in least_first if other in costs][:3] if left < 0 else ():
-            if left < 0:
-                gone.append(out)
-                left += costs[out]
-        if at not in costs and left >= 0 and (not gone or sum([over[out] for out in gone]) + 0.3 < over[at]):
-            for out in gone:
-                del costs[out]
-            costs[at] = spare[at]
-            room = left
+    return any(mark & _FIRST and after in ("will", "shall") for mark, after in zip(row.marks, row.norms[1:], strict=False))
 
 
 # --- the three doors -------------------------------------------------------------------------------------------------
+
+_NEXT_TO_NOTHING = 0.01
+_BEHIND = 1000.0
+"""By how much idle talk is put behind what tells something, and talk of the table behind that."""
+_STRETCHES = 8
+"""Into so many parts the run is cut that a larger fold tells of."""
 
 
 def condense(turns: Sequence[Turn], *, limit: int, known: Collection[str] = ()) -> tuple[Sentence, ...]:
@@ -449,17 +328,31 @@ def condense(turns: Sequence[Turn], *, limit: int, known: Collection[str] = ()) 
 
 def choose(drafts: list[Draft], limit: int) -> tuple[Sentence, ...]:
     """The same of sentences that were judged before."""
-    return _choose(drafts, limit, fade=0.8)
+    texts, worths = [draft.text for draft in drafts], [draft.worth - _BEHIND * draft.rank for draft in drafts]
+    chosen = choice.choose(texts, worths, [draft.keys for draft in drafts], [draft.stretch for draft in drafts], limit, again=False)
+    return _fitting([_sentence(drafts[at]) for at in chosen], limit)
+
+
+def _sentence(draft: Draft) -> Sentence:
+    """The draft as it goes into a fold, with what it was found worth; talk that only filled the room is worth next to nothing."""
+    weight = max(_NEXT_TO_NOTHING, round(draft.worth, 2)) if draft.rank == PLAIN else _NEXT_TO_NOTHING
+    return Sentence(draft.text, draft.sources, draft.estimated, weight, tuple(draft.keys), draft.place, draft.at)
+
+
+def _fitting(chosen: Sequence[Sentence], limit: int) -> tuple[Sentence, ...]:
+    """The sentences that were chosen; one that is too long by itself is clipped."""
+    if len(chosen) == 1 and (text := clip(chosen[0].text, limit)) != chosen[0].text:
+        return (replace(chosen[0], text=text),)
+    return tuple(chosen)
 
 
 def words_of(drafts: Iterable[Draft], turns: int) -> list[Read]:
     """What was read in each of so many turns, while their sentences were judged."""
-    read: list[list[Word]] = [[] for _ in range(turns)]
-    langs = [""] * turns
+    read: list[Read] = [("", UNREAD.row)] * turns
     for draft in drafts:
-        read[draft.stretch] += draft.reading.words
-        langs[draft.stretch] = draft.lang
-    return list(map(Read, langs, read))
+        lang, row = read[draft.stretch]
+        read[draft.stretch] = draft.lang, row.then(draft.reading.row) if lang else draft.reading.row
+    return read
 
 
 def judged(turns: Sequence[Turn], known: Collection[str] = ()) -> list[Draft]:
@@ -495,25 +388,29 @@ judged_once = kept(32)(judged)
 def merge(sentences: Sequence[Sentence], *, limit: int, known: Collection[str] = ()) -> tuple[Sentence, ...]:
     """The sentences of smaller folds that matter most, in order, spread over the whole run, within `limit` tokens."""
     told = [sentence for sentence in sentences if sentence.text and not sentence.text.isspace()]
-    drafts = [_draft_again(sentence, at * 8 // len(told)) for at, sentence in enumerate(told)]
-    unread = [draft for draft in drafts if draft.origin is None]
-    if unread:
-        for draft, lang in zip(unread, languages([draft.text for draft in unread]), strict=True):
-            draft.lang = lang
-        _judge(unread, known, ())
-    return _choose(drafts, limit, fade=0.6)
+    worths = [sentence.weight for sentence in told]
+    if 0.0 in worths:
+        told = _weighed(told, known)
+        worths = [sentence.weight for sentence in told]
+    texts, names = [sentence.text for sentence in told], [sentence.about for sentence in told]
+    stretches = [at * _STRETCHES // len(told) for at in range(len(told))]
+    chosen = choice.choose(texts, worths, names, stretches, limit, again=True)
+    return _fitting([told[at] for at in chosen], limit)
 
 
-def _draft_again(sentence: Sentence, stretch: int) -> Draft:
+def _weighed(sentences: Sequence[Sentence], known: Collection[str]) -> list[Sentence]:
+    """The sentences, those included that nobody has looked at yet: a model's, or an author's."""
+    unread = [sentence for sentence in sentences if not sentence.weight]
+    drafts = list(map(_draft_of, unread, languages([sentence.text for sentence in unread])))
+    _judge(drafts, known, ())
+    weighed = map(_sentence, drafts)
+    return [sentence if sentence.weight else next(weighed) for sentence in sentences]
+
+
+def _draft_of(sentence: Sentence, lang: str) -> Draft:
     """A sentence of a smaller fold as a draft for a larger one."""
-    text = sentence.text
-    if sentence.weight:
-        lang = "" if text.isascii() or not CJK.search(text) else "zh"
-        rank = PLAIN if sentence.weight > _NEXT_TO_NOTHING else IDLE_TALK
-        return Draft(
-            text, lang, sentence.sources, stretch, sentence.weight, sentence.estimated, None, "", text, UNREAD, sentence.about, 0, rank,
-            origin=sentence,
-        )  # fmt: skip
-    speaker = SPEAKER.match(text)
-    voice, body = (speaker[1], text[speaker.end() :]) if speaker else ("", text)
-    return Draft(body, "", sentence.sources, stretch, 0.0, sentence.estimated, None, voice, text, place=sentence.place, at=sentence.at)
+    speaker = SPEAKER.match(sentence.text)
+    voice, body = (speaker[1], sentence.text[speaker.end() :]) if speaker else ("", sentence.text)
+    return Draft(
+        body, lang, sentence.sources, estimated=sentence.estimated, voice=voice, text=sentence.text, place=sentence.place, at=sentence.at
+    )

@@ -12,10 +12,12 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
+from talekeeper import rim
+from talekeeper.errors import InvalidInput
 from talekeeper.summarize.extractive import tells
 from talekeeper.summarize.names import Term, find_names, find_numbers, known_terms, marks_of, study, terms_in
 from talekeeper.summarize.speech import split_sentences
-from talekeeper.summarize.words import CJK, MARK, PERSON, STOP, Pattern, Word, is_cjk, language, languages, read
+from talekeeper.summarize.words import CJK, MARK, PERSON, STOP, UNSPACED, Pattern, Word, language, languages, read
 from talekeeper.tokens import estimate_tokens
 
 SHARE = 0.3
@@ -113,7 +115,7 @@ def missing(summary: str, needed: Sequence[str]) -> tuple[str, ...]:
     One word of a name will do ("Elena" for "Elena Swift"), and 3 is three.
     """
     lang = language(summary)
-    words = read(summary, "en" if is_cjk(lang) else lang)
+    words = read(summary, "en" if lang in UNSPACED else lang)
     return tuple(term for term in needed if not (_has_cjk(summary, term) if CJK.search(term) else _has(words, term)))
 
 
@@ -220,9 +222,9 @@ def complete(summary: str, lost: Sequence[str]) -> str:
     lang = language(summary or ", ".join(lost))
     told = summary.rstrip()
     if told and told[-1].isalnum():
-        told += "。" if is_cjk(lang) else "."
-    also = _ALSO.get(lang, "Also: ") + ("、" if is_cjk(lang) else ", ").join(lost) + ("。" if is_cjk(lang) else ".")
-    return f"{told}{'' if is_cjk(lang) or not told else ' '}{also}"
+        told += "。" if lang in UNSPACED else "."
+    also = _ALSO.get(lang, "Also: ") + ("、" if lang in UNSPACED else ", ").join(lost) + ("。" if lang in UNSPACED else ".")
+    return f"{told}{'' if lang in UNSPACED or not told else ' '}{also}"
 
 
 # --- what is no summary ----------------------------------------------------------------------------------------------
@@ -264,19 +266,34 @@ _RUN = 6
 """So many words in a row are no accident."""
 
 
+_FEW = 40
+"""So many tokens are about two sentences."""
+
+
 def refuse(summary: str, sources: Sequence[str], asked: str = "") -> str | None:
     """Why a model's answer cannot stand for its sources, or None if it can. `asked`: what the model was told to do."""
     text = summary.strip().replace("’", "'")
     told = "\n".join(sources).replace("’", "'")
     if not text:
         return "it is empty"
-    if estimate_tokens(summary) > estimate_tokens("\n".join(sources)):
-        return "it is longer than what it was made from"
+    if not _is_shorter(text, sources):
+        return "it is no shorter than what it was made from"
+    try:
+        rim.text(text, "it")
+    except InvalidInput as exc:
+        return str(exc)
     if declines(text, told):
         return "the model declines"
     if recites(text, told, asked):
         return "it repeats what the model was told to do"
     return unfit(text, told) or _foreign(text, told) or _invented(text, told)
+
+
+def _is_shorter(text: str, sources: Sequence[str]) -> bool:
+    """Whether it takes less room than its sources, each counted as one line, which a fold is shown as. Of a few words nothing can be
+    left out: they may come back as they were."""
+    given, taken = (estimate_tokens(" ".join(one.split())) for one in (" ".join(sources), text))
+    return taken < given or taken == given <= _FEW
 
 
 def unfit(text: str, told: str) -> str | None:
@@ -338,7 +355,7 @@ def _foreign(text: str, told: str) -> str | None:
     content = _content(text, lang or "en")
     if lang not in ("", source_lang):
         return None
-    if len(content) < (8 if is_cjk(lang) else 5) and not _is_babble(text, content):
+    if len(content) < (8 if lang in UNSPACED else 5) and not _is_babble(text, content):
         return None
     common = content & _content(told, source_lang or "en")
     if not common or (len(content) >= 40 and len(common) * 25 < len(content)):
@@ -372,7 +389,7 @@ def _is_babble(text: str, content: set[str]) -> bool:
 
 def _content(text: str, lang: str) -> set[str]:
     """The words that carry a text, cut to their beginnings; of Chinese and Japanese, pairs of signs."""
-    if is_cjk(lang):
+    if lang in UNSPACED:
         signs = "".join(CJK.findall(text))
         return {signs[at : at + 2] for at in range(len(signs) - 1)}
     return {word.norm[:5] for word in read(text, lang) if len(word.norm) > 2 and not word.marks & STOP and word.norm.strip("-'")}

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from importlib import resources
 from inspect import isawaitable
 
-from talekeeper.errors import SummaryFailed
+from talekeeper import rim
+from talekeeper.errors import SummaryFailed, WrongType, reason_of
 from talekeeper.model import Sentence
 from talekeeper.ports import ChatModel, Message, Spending
 from talekeeper.summarize import faithful, speech
@@ -41,6 +42,11 @@ class Janitor:
 
     model: ChatModel
     timeout: float = 60.0
+
+    def __post_init__(self) -> None:
+        if not callable(self.model):
+            raise WrongType("a summarizer must be an async callable from messages to text")
+        rim.seconds(self.timeout, "timeout")
 
     async def summarize(
         self, pieces: Sequence[Piece], known: Sequence[str], limit: int, spend: Callable[[Spending], None], *, focus: str = ""
@@ -95,7 +101,7 @@ class Janitor:
             answer = task.result()
         except (Exception, asyncio.CancelledError) as exc:  # the model's own cancellation: ours would have been raised by the waiting
             spend(Spending(calls=1, tokens_in=asked, failures=1))
-            raise SummaryFailed(f"the model failed: {type(exc).__name__}: {exc}") from exc
+            raise SummaryFailed(f"the model failed: {reason_of(exc)}") from exc
         if not isinstance(answer, str):
             spend(Spending(calls=1, tokens_in=asked, failures=1))
             raise SummaryFailed(f"the model returned {type(answer).__name__}, not text")

@@ -7,8 +7,10 @@ speak for a name. German has capitals on all nouns: there a name needs a title, 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import cache, reduce
+from itertools import compress
 from operator import or_
 from typing import NamedTuple
 
@@ -23,7 +25,6 @@ from talekeeper.summarize.words import (
     LISTED,
     MARK,
     MONEY,
-    NAMEABLE,
     NOT_ALONE,
     NUMBER,
     OPENS,
@@ -33,18 +34,23 @@ from talekeeper.summarize.words import (
     STOP,
     THING,
     TIME,
+    UNSPACED,
     Pattern,
+    Row,
     Word,
-    is_cjk,
     language,
     listed,
     normalise,
     phrases_in,
     read,
     read_cjk,
+    side_by_side,
 )
 
-_STARTER = MARK["starter"]
+_TITLE = PERSON | MARK["starter"]
+_COMMON_START = COMMON | OPENS
+_NEAR = 4
+"""Words of one name are nearer to each other than this."""
 _LINKS = frozenset({("of", "the"), ("de", "la"), ("de", "los"), ("de", "las"), ("de", "l"), ("von", "der"), ("von", "den"), ("van", "der")})
 _NOT_A_NAME = Pattern(r"(?:ing|ly|ness|ment|tion|less|ful)$")
 _VERB_AFTER = {
@@ -108,118 +114,137 @@ def terms_in(text: str, words: Sequence[Word], known: Iterable[Term]) -> list[st
 # --- names -----------------------------------------------------------------------------------------------------------
 
 
-def _joins(words: Sequence[Word], left: int, right: int) -> bool:
-    """Whether two capitalised words belong to one name."""
-    if right - left > 3 or words[left].marks & BREAKS or words[right].marks & OPENS:
+def _joins(row: Row, left: int, right: int) -> bool:
+    """Whether two capitalised words that are near each other belong to one name."""
+    marks, norms = row.marks, row.norms
+    if marks[left] & BREAKS or marks[right] & OPENS:
         return False
-    if right > left + 1 and (words[left + 1].marks | words[right - 1].marks) & BREAKS:
+    if right > left + 1 and (marks[left + 1] | marks[right - 1]) & BREAKS:
         return False
-    if words[left].marks & OWNS:
-        return right == left + 1 and bool(words[right].marks & PLACE or words[right].norm in listed("site"))
+    if marks[left] & OWNS:
+        return right == left + 1 and bool(marks[right] & PLACE or norms[right] in listed("site"))
     if right == left + 1:
         return True
     if right == left + 2:
-        between = words[left + 1].norm
-        return between in listed("connector") or (between == "the" and words[right].norm in listed("epithet"))
-    return right == left + 3 and (words[left + 1].norm, words[left + 2].norm) in _LINKS
+        between = norms[left + 1]
+        return between in listed("connector") or (between == "the" and norms[right] in listed("epithet"))
+    return (norms[left + 1], norms[left + 2]) in _LINKS
 
 
-def runs_in(words: Sequence[Word]) -> list[list[int]]:
+def _runs(row: Row) -> list[list[int]]:
     """The places of capitalised words that may be names, those of one name together."""
-    return _runs(words, [at for at, word in enumerate(words) if word.marks & NAMEABLE])
-
-
-def _runs(words: Sequence[Word], capitals: Sequence[int]) -> list[list[int]]:
     runs: list[list[int]] = []
-    for at in capitals:
-        if runs and _joins(words, runs[-1][-1], at):
+    last = -_NEAR
+    for at in compress(range(len(row.capitals)), row.capitals):
+        if at - last < _NEAR and _joins(row, last, at):
             runs[-1].append(at)
         else:
             runs.append([at])
+        last = at
     return runs
 
 
-def _opens_sentence(words: Sequence[Word], at: int) -> bool:
-    return at == 0 or bool(words[at - 1].marks & ENDS or words[at].marks & OPENS) or not words[at - 1].norm
+def _opens_sentence(row: Row, at: int) -> bool:
+    return at == 0 or bool(row.marks[at - 1] & ENDS or row.marks[at] & OPENS) or not row.norms[at - 1]
 
 
-def _strip_start(words: Sequence[Word], run: list[int], lang: str) -> list[int]:
+def _strip_start(row: Row, run: list[int], lang: str) -> list[int]:
     """The run without a first word that is capitalised only because a sentence starts there."""
-    word = words[run[0]]
-    if not _opens_sentence(words, run[0]):
+    marks = row.marks[run[0]]
+    if not _opens_sentence(row, run[0]):
         return run
-    if word.marks & LISTED:
-        return run if len(run) > 1 and word.marks & (PERSON | PLACE | THING) else run[1:]
-    if lang == "en" and _NOT_A_NAME.search(word.norm):
+    if marks & LISTED:
+        return run if len(run) > 1 and marks & (PERSON | PLACE | THING) else run[1:]
+    if lang == "en" and _NOT_A_NAME.search(row.norms[run[0]]):
         return run[1:]
     return run
 
 
-def _is_name(words: Sequence[Word], run: list[int], lang: str, sure: Collection[str]) -> bool:
-    word = words[run[0]]
-    if word.norm in sure:
+def _is_name(row: Row, run: list[int], lang: str, sure: Collection[str]) -> bool:
+    at = run[0]
+    marks, norm = row.marks[at], row.norms[at]
+    if norm in sure:
         return True
-    if len(word.plain) < 2:
+    if len(row.plains[at]) < 2:
         return len(run) > 1
     if lang == "de":
-        return _is_german_name(words, run)
+        return _is_german_name(row, run)
     if len(run) > 1:
         return True
-    if not _opens_sentence(words, run[0]):
-        return not word.marks & NOT_ALONE
-    if word.marks & OWNS or (word.marks & BREAKS and not word.marks & ENDS):
+    if not _opens_sentence(row, at):
+        return not marks & NOT_ALONE
+    if marks & OWNS or (marks & BREAKS and not marks & ENDS):
         return True
-    after = words[run[0] + 1] if run[0] + 1 < len(words) else None
-    if after is None or word.marks & ENDS or "-" in word.norm:
+    after = at + 1
+    if after == len(row.norms) or marks & ENDS or "-" in norm:
         return False
-    if lang != "en" and after.marks & STOP:
-        return after.norm in listed("copula")
-    return bool(after.marks & CUE_MARKS or after.norm in listed("past") or _VERB_AFTER[lang].search(after.plain.lower()))
+    if lang != "en" and row.marks[after] & STOP:
+        return row.norms[after] in listed("copula")
+    return bool(row.marks[after] & CUE_MARKS or row.norms[after] in listed("past") or _VERB_AFTER[lang].search(row.plains[after].lower()))
 
 
-def _is_german_name(words: Sequence[Word], run: list[int]) -> bool:
+def _is_german_name(row: Row, run: list[int]) -> bool:
     """All nouns have capitals: a title, an apposition, or a place that a common noun would not have."""
-    word, at = words[run[-1]], run[0]
-    if word.marks & COMMON or _GERMAN_NOUN.search(word.norm):
+    at, last = run[0], run[-1]
+    if row.marks[last] & COMMON or _GERMAN_NOUN.search(row.norms[last]):
         return False
     if len(run) > 1:
         return True
-    if _opens_sentence(words, at):
-        after = words[at + 1].norm if at + 1 < len(words) else ""
-        return bool(_VERB_AFTER["de"].search(after)) and not word.marks & ENDS
-    return words[at - 1].norm in listed("before") or bool(words[at - 1].marks & (PERSON | PLACE))
+    if _opens_sentence(row, at):
+        after = row.norms[at + 1] if at + 1 < len(row.norms) else ""
+        return bool(_VERB_AFTER["de"].search(after)) and not row.marks[at] & ENDS
+    return row.norms[at - 1] in listed("before") or bool(row.marks[at - 1] & (PERSON | PLACE))
 
 
 class Name(NamedTuple):
-    """A name, the places of its words, and the word that tells it from others: "Voss" of "Captain Voss"."""
+    """A name among words that were read: the places of its words (none in a script without blanks), and the word that tells it from
+    others, "Voss" of "Captain Voss"."""
 
-    text: str
+    row: Row
     places: list[int]
     key: str
 
+    @property
+    def text(self) -> str:
+        """The name as it was written; put together when it is asked for, which is seldom."""
+        return _surface(self.row, self.places) if self.places else self.key
 
-def names_in(words: Sequence[Word], runs: Iterable[list[int]], lang: str, sure: Collection[str] = ()) -> list[Name]:
-    """The names among words that were read, in order; `sure` holds words that are names wherever they have a capital."""
+
+def _names_in(row: Row, runs: Iterable[list[int]], lang: str, sure: Collection[str] = ()) -> tuple[list[Name], list[str]]:
+    """The names among words that were read, in order, and those first words of runs that are not in one; `sure` holds words that are
+    names wherever they have a capital."""
+    marks, norms, plains = row.marks, row.norms, row.plains
     names: list[Name] = []
+    doubtful: list[str] = []
     for run in runs:
-        if len(run) == 1 and run[0] and lang != "de" and not _opens_sentence(words, run[0]):  # the usual case
-            word = words[run[0]]
-            if not word.marks & NOT_ALONE and len(word.plain) > 1:
-                names.append(Name(_without_article(word.plain), run, word.norm))
-            continue
-        kept = _strip_start(words, run, lang)
-        if lang == "de" and len(kept) > 1 and words[kept[0]].marks & LISTED and not words[kept[0]].marks & PERSON:
-            kept = kept[1:]
-        if kept and _is_name(words, kept, lang, sure):
-            key = next((words[at].norm for at in kept if not words[at].marks & (PERSON | _STARTER)), words[kept[0]].norm)
-            names.append(Name(" ".join(_surface(words, kept)), kept, key))
-    return names
+        first = run[0]
+        if first == 0 or lang == "de" or marks[first - 1] & ENDS or marks[first] & OPENS or not norms[first - 1]:
+            kept = _strip_start(row, run, lang)
+            if lang == "de" and len(kept) > 1 and marks[kept[0]] & LISTED and not marks[kept[0]] & PERSON:
+                kept = kept[1:]
+            if kept and not _is_name(row, kept, lang, sure):
+                kept = []
+        else:
+            kept = run if len(run) > 1 or not (marks[first] & NOT_ALONE or len(plains[first]) < 2) else []
+        if not kept or kept[0] != first:
+            doubtful.append(norms[first])
+        if kept:
+            for key in kept:
+                if not marks[key] & _TITLE:
+                    break
+            else:
+                key = kept[0]
+            names.append(Name(row, kept, norms[key]))
+    return names, doubtful
 
 
-def _surface(words: Sequence[Word], run: list[int]) -> Iterator[str]:
-    for at in range(run[0], run[-1] + 1):
-        plain = words[at].plain + ("'s" if words[at].marks & OWNS and at < run[-1] else "")
-        yield _without_article(plain) if at == run[0] else plain
+def _surface(row: Row, run: list[int]) -> str:
+    first, last = run[0], run[-1]
+    if first == last:
+        return _without_article(row.plains[first])
+    plains = [row.plains[at] + "'s" if row.marks[at] & OWNS and at < last else row.plains[at] for at in range(first, last + 1)]
+    plains[0] = _without_article(plains[0])
+    return " ".join(plains)
 
 
 def _without_article(plain: str) -> str:
@@ -227,9 +252,15 @@ def _without_article(plain: str) -> str:
     return plain if plain[0].isupper() and plain[0] != "L" else ELISION.sub("", plain)
 
 
-def sure_names(words: Sequence[Word], runs: Iterable[list[int]]) -> list[str]:
-    """Words that have a capital within a sentence: they are names at the start of another sentence too."""
-    return [words[at].norm for run in runs for at in run if not words[at].marks & COMMON and not _opens_sentence(words, at)]
+def _sure_names(row: Row, runs: Iterable[list[int]], lang: str) -> list[str]:
+    """Words that have a capital within a sentence: they are names at the start of another sentence too. In German any noun has."""
+    if lang == "de":
+        return []
+    marks, norms = row.marks, row.norms
+    return [
+        norms[at] for run in runs for at in run
+        if at and not (marks[at] & _COMMON_START or marks[at - 1] & ENDS) and norms[at - 1]
+    ]  # fmt: skip
 
 
 _KATAKANA = Pattern(r"[\u30a1-\u30fa][\u30a1-\u30ff]+")
@@ -267,11 +298,12 @@ def names_in_cjk(text: str, lang: str) -> list[str]:
 def find_names(text: str) -> list[str]:
     """The names in a text, in order of first mention: "Elena Swift", "Captain Voss", "Ash Crown"."""
     lang = language(text)
-    if is_cjk(lang):
+    if lang in UNSPACED:
         return names_in_cjk(text, lang)
-    words = read(text, lang)
-    runs = runs_in(words)
-    return list(dict.fromkeys(name.text for name in names_in(words, runs, lang, () if lang == "de" else set(sure_names(words, runs)))))
+    row = side_by_side(read(text, lang))
+    runs = _runs(row)
+    names, _ = _names_in(row, runs, lang, set(_sure_names(row, runs, lang)))
+    return list(dict.fromkeys([name.text for name in names]))
 
 
 # --- numbers ---------------------------------------------------------------------------------------------------------
@@ -323,7 +355,7 @@ def _noun_end(words: Sequence[Word], at: int) -> int:
 def find_numbers(text: str) -> list[str]:
     """The numbers in a text, in order, each with the noun it counts where that is plain: "300 gold", "three days"."""
     lang = language(text)
-    if is_cjk(lang):
+    if lang in UNSPACED:
         return numbers_in_cjk(text)
     return numbers_in(read(text, lang))
 
@@ -343,10 +375,12 @@ def numbers_in_cjk(text: str) -> list[str]:
 # --- a sentence, read ------------------------------------------------------------------------------------------------
 
 
-class Reading(NamedTuple):
+@dataclass(slots=True, eq=False)
+class Reading:
     """What a sentence by itself says: its words, names and marks, and how many of its words tell something."""
 
     words: list[Word]
+    row: Row
     names: list[Name]
     keys: list[str]
     marks: int
@@ -357,52 +391,48 @@ class Reading(NamedTuple):
     def then(self, other: Reading) -> Reading:
         """The reading of this sentence and another behind it."""
         shift = len(self.words)
-        names = [*self.names, *(name._replace(places=[at + shift for at in name.places]) for name in other.names)]
+        row = self.row.then(other.row)
+        names = [*self.names, *(Name(row, [at + shift for at in name.places], name.key) for name in other.names)]
         return Reading(
-            [*self.words, *other.words], names, [*self.keys, *other.keys], self.marks | other.marks, self.detail + other.detail,
-            [*self.sure, *other.sure], [*self.doubtful, *other.doubtful],
+            self.words + other.words, row, names, self.keys + other.keys, self.marks | other.marks,
+            self.detail + other.detail, self.sure + other.sure, self.doubtful + other.doubtful,
         )  # fmt: skip
 
     def given(self, sure: Collection[str], lang: str) -> Reading:
         """The reading in the light of other sentences, whose names are `sure`."""
-        if not any(norm in sure for norm in self.doubtful):
+        if frozenset(self.doubtful).isdisjoint(sure):
             return self
-        names = names_in(self.words, runs_in(self.words), lang, sure)
-        return self._replace(names=names, keys=[name.key for name in names], marks=_marks_outside(self.words, names))
+        names, _ = _names_in(self.row, _runs(self.row), lang, sure)
+        return replace(self, names=names, keys=[name.key for name in names], marks=_marks_outside(self.row, names))
 
 
-def _marks_outside(words: Sequence[Word], names: Iterable[Name]) -> int:
+def _marks_outside(row: Row, names: Iterable[Name]) -> int:
     """The marks of a sentence. A word within a name is no cue: nobody drowned in "the Drowned Rat"."""
-    marks = [word.marks for word in words]
+    marks = row.marks
     for name in names:
         for at in name.places:
-            marks[at] &= ~CUE_MARKS
+            if marks[at] & CUE_MARKS:
+                marks = (*marks[:at], marks[at] & ~CUE_MARKS, *marks[at + 1 :])
     return reduce(or_, marks, 0)
 
 
 def _study(text: str, lang: str) -> Reading:
-    if is_cjk(lang):
+    if lang in UNSPACED:
         words = read_cjk(text, lang)
-        names = [Name(name, [], name) for name in names_in_cjk(text, lang)]
-        marks = reduce(or_, [word.marks for word in words], NUMBER if numbers_in_cjk(text) else 0)
-        return Reading(words, names, [name.key for name in names], marks, len(text) / 3, [], [])
+        row, keys = side_by_side(words), names_in_cjk(text, lang)
+        marks = reduce(or_, row.marks, NUMBER if numbers_in_cjk(text) else 0)
+        return Reading(words, row, [Name(row, [], key) for key in keys], keys, marks, len(text) / 3, [], [])
     words = read(text, lang)
-    each = [word.marks for word in words]
-    detail = sum([word.detail for word in words])
-    marks = reduce(or_, each, 0)
-    if not marks & NAMEABLE:  # a sentence that names nobody
-        return Reading(words, [], [], marks, detail, [], [])
-    runs = _runs(words, [at for at, mark in enumerate(each) if mark & NAMEABLE])
-    names = names_in(words, runs, lang)
-    taken = [at for name in names for at in name.places]
-    sure = sure_names(words, runs) if lang != "de" else []
-    doubtful = [words[run[0]].norm for run in runs if run[0] not in taken]
-    if reduce(or_, [each[at] for at in taken], 0) & CUE_MARKS:
-        marks = _marks_outside(words, names)
-    return Reading(words, names, [name.key for name in names], marks, detail, sure, doubtful)
+    row = side_by_side(words)
+    runs = _runs(row)
+    if not runs:  # a sentence that names nobody
+        return Reading(words, row, [], [], _marks_outside(row, ()), row.telling(), [], [])
+    names, doubtful = _names_in(row, runs, lang)
+    keys = [name.key for name in names]
+    return Reading(words, row, names, keys, _marks_outside(row, names), row.telling(), _sure_names(row, runs, lang), doubtful)
 
 
-_study_again = kept(1 << 11)(_study)
+_study_again = kept(1 << 8)(_study)
 
 
 def study(text: str, lang: str) -> Reading:

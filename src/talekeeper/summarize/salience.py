@@ -8,32 +8,15 @@ before it in the same run are looked at: the same turns are as telling for every
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import compress
 from operator import add
 from typing import NamedTuple, Protocol, TypeAlias
 
-from talekeeper.summarize.words import (
-    CONTENT,
-    ENDS,
-    MARK,
-    NAMEABLE,
-    NUMBER,
-    OPENS,
-    TIME,
-    Word,
-    is_cjk,
-    languages,
-    normalise,
-    read,
-    read_cjk,
-)
+from talekeeper.summarize.words import ENDS, OPENS, UNSPACED, Row, languages, normalise, read, read_cjk, side_by_side
 
-_HAPPENS = MARK["promise"] | MARK["death"] | MARK["threat"] | MARK["reveal"] | MARK["quest"] | MARK["outcome"] | MARK["decide"]
-_TO_LISTENER = MARK["second"] | MARK["chatter"]
-_COUNTED = {"t": TIME, "n": NUMBER, "e": _HAPPENS, "d": CONTENT, "i": _TO_LISTENER, "c": NAMEABLE}
 _QUESTION = ("?", "？", "؟", '?"', "?”", "？」", "?*", "?)")
 _NAME, _TIME, _NUMBER, _EVENT, _DETAIL, _ANSWER, _ASKS, _IDLE = 1.0, 1.0, 0.5, 0.5, 0.08, 1.0, 0.5, 0.1
 _MOST_NAMES, _MOST_TIMES, _MOST_NUMBERS, _MOST_EVENTS, _MOST_DETAILS = 4, 3, 2, 2, 12
-_CAPITAL = NAMEABLE | OPENS
 _FULL = 6.0
 """What makes a turn as telling as any."""
 
@@ -47,13 +30,6 @@ class Said(Protocol):
     def text(self) -> str: ...
 
 
-class Read(NamedTuple):
-    """What was read in a text: its language and its words."""
-
-    lang: str
-    words: Sequence[Word]
-
-
 class Features(NamedTuple):
     """What makes a text telling: what it is worth but for names, and the names in it."""
 
@@ -63,6 +39,8 @@ class Features(NamedTuple):
 
 Known: TypeAlias = "dict[tuple[str, str], Features]"
 """Features by text and language."""
+Read: TypeAlias = tuple[str, Row]
+"""What was read in a text: its language and its words."""
 
 
 def tellings(turns: Sequence[Said], before: Iterable[Said | None], known: Known | None = None) -> list[float]:
@@ -74,7 +52,10 @@ def tellings(turns: Sequence[Said], before: Iterable[Said | None], known: Known 
 
 def worths(turns: Sequence[Said], read: Sequence[Read] | None = None) -> list[float]:
     """What each turn of a run is worth, one by one and in the light of the one before it. `read`: what was read in each, if it was."""
-    alone = _alone(turns, {}) if read is None else _worths(turns, [_weigh(each, turn.text) for turn, each in zip(turns, read, strict=True)])
+    if read is None:
+        alone = _alone(turns, {})
+    else:
+        alone = _worths(turns, [_weigh(turn.text, lang, row) for turn, (lang, row) in zip(turns, read, strict=True)])
     return list(map(add, alone, map(_answering, turns, [None, *turns])))
 
 
@@ -83,8 +64,8 @@ def _alone(turns: Sequence[Said], known: Known) -> list[float]:
     for turn, lang in zip(turns, languages([turn.text for turn in turns]) if turns else (), strict=True):
         features = known.get((turn.text, lang))
         if features is None:
-            words = read_cjk(turn.text, lang) if is_cjk(lang) else read(turn.text, lang)
-            features = known[turn.text, lang] = _weigh(Read(lang, words), turn.text)
+            words = read_cjk(turn.text, lang) if lang in UNSPACED else read(turn.text, lang)
+            features = known[turn.text, lang] = _weigh(turn.text, lang, side_by_side(words))
         found.append(features)
     return _worths(turns, found)
 
@@ -105,32 +86,21 @@ def _asks(turn: Said) -> bool:
     return turn.text.rstrip().endswith(_QUESTION)
 
 
-class _Signs(dict[int, str]):
-    """For the marks of a word a letter for each group that counts and that it belongs to."""
-
-    def __missing__(self, marks: int) -> str:
-        signs = self[marks] = "".join([sign for sign, group in _COUNTED.items() if marks & group])
-        return signs
-
-
-_SIGNS = _Signs()
-
-
-def _weigh(read: Read, text: str) -> Features:
-    marks = [word.marks for word in read.words]
-    signs = "".join([_SIGNS[each] for each in marks])
-    details = len(text) // 4 if is_cjk(read.lang) else signs.count("d")
+def _weigh(text: str, lang: str, row: Row) -> Features:
+    count = row.signs.count
+    times, numbers, events, details = count("t"), count("n"), count("e"), len(text) // 4 if lang in UNSPACED else count("d")
     worth = (
-        _TIME * min(_MOST_TIMES, signs.count("t")) + _NUMBER * min(_MOST_NUMBERS, signs.count("n"))
-        + _EVENT * min(_MOST_EVENTS, signs.count("e")) + _DETAIL * min(_MOST_DETAILS, details) - _IDLE * signs.count("i")
-    )  # fmt: skip
-    return Features(worth, _names(read.words, marks) if "c" in signs else _NOBODY)
+        _TIME * (times if times < _MOST_TIMES else _MOST_TIMES)
+        + _NUMBER * (numbers if numbers < _MOST_NUMBERS else _MOST_NUMBERS)
+        + _EVENT * (events if events < _MOST_EVENTS else _MOST_EVENTS)
+        + _DETAIL * (details if details < _MOST_DETAILS else _MOST_DETAILS)
+        - _IDLE * count("i")
+    )
+    return Features(worth, _names(row))
 
 
-_NOBODY = frozenset[str]()
-
-
-def _names(words: Sequence[Word], marks: Sequence[int]) -> frozenset[str]:
+def _names(row: Row) -> frozenset[str]:
     """Words with a capital that is not that of a sentence."""
-    capital = [at for at, mark in enumerate(marks) if mark & _CAPITAL == NAMEABLE]
-    return frozenset([words[at].norm for at in capital if at and not marks[at - 1] & ENDS and words[at - 1].norm])
+    marks, norms = row.marks, row.norms
+    places = compress(range(len(norms)), row.capitals)
+    return frozenset([norms[at] for at in places if at and not (marks[at] & OPENS or marks[at - 1] & ENDS) and norms[at - 1]])

@@ -10,17 +10,30 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import NamedTuple
 
 from talekeeper.kept import kept
-from talekeeper.model import Sentence, Turn
+from talekeeper.model import Turn
 from talekeeper.summarize.names import Reading, study
-from talekeeper.summarize.words import CJK, MARK, OWNS, PERSON, SAY, STOP, Pattern, Phrases, has_phrase, is_cjk, listed, normalise, read
+from talekeeper.summarize.words import (
+    CJK,
+    MARK,
+    OWNS,
+    PERSON,
+    SAY,
+    STOP,
+    UNSPACED,
+    Pattern,
+    Phrases,
+    has_phrase,
+    listed,
+    read,
+    side_by_side,
+)
 from talekeeper.tokens import estimate_tokens
 
 # --- sentences -------------------------------------------------------------------------------------------------------
 
-_BOUNDARY = Pattern(r"[.!?…。！？\n][.!?…。！？]*(?:\s?»(?=\s|$)|[\"'”’)\]*_」』）》])*\s*")
+_BOUNDARY = Pattern(r"[.!?…。！？\n][.!?…。！？]*(?:\s?»(?=\s|$)|«(?=\s|$)|[\"'”’)\]*_」』）》])*\s*")
 _CLAUSE = Pattern(r"(?<=[,;:])\s+|(?<=[，、；：])|\s+(?=(?:and|but|then|so|und|aber|dann|et|mais|puis|y|pero|luego|и|но|потом)\s)")
 _CJK_TAG = Pattern(r"[^。！？…\n「『“]{0,8}(?:说|道|问|喊|答|と[言叫答尋囁])")
 _FIRST_WORD = Pattern(r"\w+")
@@ -38,7 +51,7 @@ def split_sentences(text: str) -> list[str]:
             continue
         sentence = text[start:end].strip()
         start = end
-        if len(sentence) > LONGEST or "\n" in sentence:
+        if len(sentence) > 2 * LONGEST or "\n" in sentence:  # each word has a sign, and a blank behind it
             sentences += _clauses(sentence)
         elif sentence:
             sentences.append(sentence)
@@ -99,7 +112,7 @@ def _hard_cut(clause: str) -> list[str]:
 
 
 PLAIN, IDLE_TALK, TABLE_TALK = 0, 1, 2
-UNREAD = Reading([], [], [], 0, 0.0, [], [])
+UNREAD = Reading([], side_by_side(()), [], [], 0, 0.0, [], [])
 
 
 @dataclass(slots=True)
@@ -119,7 +132,6 @@ class Draft:
     keys: Sequence[str] = ()
     marks: int = 0
     rank: int = PLAIN
-    origin: Sentence | None = None  # the sentence of a smaller fold that knows its worth
     place: str = ""
     at: int = 0
 
@@ -138,7 +150,9 @@ _TOLD_BARE = frozenset({"event", "note", "session", "enter", "leave"})
 _QUOTES = {"de": ("„", "“"), "fr": ("« ", " »"), "ru": ("«", "»"), "es": ("«", "»"), "zh": ("“", "”"), "ja": ("「", "」")}
 _MARKS = Pattern(r"[\"“”„«»「」『』]")
 _SINGLE = Pattern(r"(?<!\w)['‘](?=\w)((?:[^'‘’]|(?<=\w)['’](?=\w)|(?<=s)['’](?= [a-z]))*?[.,!?…—-])['’](?=\s|$|[—)])")
-_PARTNER = {"“": "”", "„": "“", "«": "»", "「": "」", "『": "』", '"': '"'}
+_TURNED = Pattern(r"(?<![^\s(\[])»(?=[\w…])|(?<=[\w.!?…,;*])«(?!\w)")
+"""Marks of a German quotation: »so«, where others write «so»."""
+_PARTNER = {"“": "”", "„": "“", "«": "»", "»": "«", "「": "」", "『": "』", '"': '"'}
 _PLAIN_WHO = 1.0
 """What it is worth that a sentence's "He" could be given a name, and what it costs if it could not."""
 OPENING, _CLOSING = "".join(_PARTNER), "".join(_PARTNER.values())
@@ -150,20 +164,37 @@ ASIDE = Pattern(
 SPEAKER = Pattern(r"(\[[^\]\n]{1,60}\]|[^\s:：,;\"“„«「]{1,30}(?: [^\s:：,;\"“„«「]{1,30}){0,3}) ?[:：] ?(?=[\"“„«「『*])")
 
 
+def _has_marks(text: str) -> bool:
+    """Whether something is quoted in a text, or a quotation begins or ends there."""
+    return '"' in text or not (text.isascii() or _MARKS.search(text) is None)
+
+
 def _still_open(text: str, inside: bool) -> bool:
-    for mark in _MARKS.findall(text):
-        inside = not inside if mark in '"“' else mark in "„«「『"
+    for mark in _MARKS.findall(_like_others(text)):
+        inside = _opens(mark, inside)
     return inside
+
+
+def _like_others(text: str) -> str:
+    """The text, sign for sign, with »so« as «so»: for judging where quotations begin and end."""
+    for match in _TURNED.finditer(text) if "»" in text or "«" in text else ():
+        text = f"{text[: match.start()]}{_PARTNER[match[0]]}{text[match.end() :]}"
+    return text
+
+
+def _opens(mark: str, inside: bool) -> bool:
+    """Whether a quotation is open after a mark."""
+    return not inside if mark in '"“' else mark in "„«「『"
 
 
 def _outside(text: str, inside: bool) -> str:
     """What of a sentence is not within quotes."""
     parts: list[str] = []
     at = 0
-    for match in _MARKS.finditer(text):
+    for match in _MARKS.finditer(_like_others(text)):
         if not inside:
             parts.append(text[at : match.start()])
-        inside = _still_open(match[0], inside)
+        inside = _opens(match[0], inside)
         at = match.end()
     if not inside:
         parts.append(text[at:])
@@ -172,7 +203,7 @@ def _outside(text: str, inside: bool) -> str:
 
 def _double_quoted(text: str) -> str:
     """What is told, with quotations between single marks between double ones: an apostrophe is no mark, and no quotation is cut open."""
-    return _SINGLE.sub(r"“\1”", text) if ("'" in text or "‘" in text) and not _MARKS.search(text) else text
+    return _SINGLE.sub(r"“\1”", text) if ("'" in text or "‘" in text) and not _has_marks(text) else text
 
 
 def drafts_of(text: str, lang: str, spoken: bool, phrases: Phrases) -> list[Draft]:
@@ -182,7 +213,7 @@ def drafts_of(text: str, lang: str, spoken: bool, phrases: Phrases) -> list[Draf
     text = text if spoken else _double_quoted(text)
     sentences = split_sentences(text)
     drafts: list[Draft] = []
-    if not _MARKS.search(text):
+    if not _has_marks(text):
         for sentence in sentences:
             drafts.append(Draft(sentence, lang, reading=study(sentence, lang)))
             if len(drafts) > 1:
@@ -198,10 +229,11 @@ def drafts_of(text: str, lang: str, spoken: bool, phrases: Phrases) -> list[Draf
             whole += _PARTNER[opening]
         if drafts and drafts[-1].outside == "" and whole == sentence and _is_tag(sentence, lang):
             whole = f"{drafts.pop().body} {sentence}"
-        drafts.append(Draft(whole, lang, outside=outside if _MARKS.search(whole) else None, reading=study(whole, lang)))
+        drafts.append(Draft(whole, lang, outside=outside if _has_marks(whole) else None, reading=study(whole, lang)))
         if len(drafts) > 1:
             _join_leaning(drafts, spoken or was, phrases)
-    _find_tellers(drafts)
+    if any(draft.outside == "" for draft in drafts):
+        _find_tellers(drafts)
     return drafts
 
 
@@ -235,7 +267,7 @@ def marks_with(draft: Draft, phrases: Phrases) -> int:
 def _leans(draft: Draft, before: Draft, spoken: bool, phrases: Phrases) -> bool:
     """Whether something happens in a sentence to an "it" or, in speech, a "he", that stands in the short sentence before it."""
     words, marks = draft.reading.words, draft.reading.marks
-    if not marks & _PRONOUN or len(before.body) > _SHORT or is_cjk(draft.lang):
+    if not marks & _PRONOUN or len(before.body) > _SHORT or draft.lang in UNSPACED:
         return False
     lead, anaphors = words[0].norm, listed("anaphor")
     if lead in anaphors or (spoken and lead in listed("he")):
@@ -249,12 +281,12 @@ def _together(before: str, after: str, lang: str) -> str:
     """Two sentences as one text; of two quotations, one."""
     if before[-1] in _CLOSING and after[0] in OPENING and _PARTNER[after[0]] == before[-1]:
         before, after = before[:-1].rstrip(), after[1:].lstrip()
-    return f"{before}{'' if is_cjk(lang) else ' '}{after}"
+    return f"{before}{'' if lang in UNSPACED else ' '}{after}"
 
 
 def _is_tag(sentence: str, lang: str) -> bool:
     """Whether a sentence says who spoke the quotation before it: `"Stop!" Voss shouts.`"""
-    return not _MARKS.search(sentence) and len(sentence.split()) < 7 and any(word.marks & SAY for word in read(sentence, lang))
+    return not _has_marks(sentence) and len(sentence.split()) < 7 and any(word.marks & SAY for word in read(sentence, lang))
 
 
 def _find_tellers(drafts: list[Draft]) -> None:
@@ -309,14 +341,14 @@ def is_narrator(turn: Turn) -> bool:
     """Whether a turn is told rather than said. A narrator who lends someone a voice speaks for them, unless in the manner of a narrator."""
     if turn.kind in _TOLD_BARE or turn.voice.casefold() in listed("narrator"):
         return True
-    return turn.speaker.casefold() in listed("narrator") and (not turn.voice or _MARKS.search(turn.text) is not None)
+    return turn.speaker.casefold() in listed("narrator") and (not turn.voice or _has_marks(turn.text))
 
 
 def _attribute(draft: Draft, voice: str) -> None:
     """`Rogue: "I promise."`; an emote, or what has quotes of its own, gets no quotes."""
     draft.voice = voice
-    colon = "：" if is_cjk(draft.lang) else " : " if draft.lang == "fr" else ": "
-    if draft.text[0] != "*" and not _MARKS.search(draft.text):
+    colon = "：" if draft.lang in UNSPACED else " : " if draft.lang == "fr" else ": "
+    if draft.text[0] != "*" and not _has_marks(draft.text):
         opening, closing = _QUOTES.get(draft.lang, ('"', '"'))
         draft.text = f"{opening}{draft.text}{closing}"
     draft.text = f"{voice}{colon}{draft.text}"
@@ -325,20 +357,26 @@ def _attribute(draft: Draft, voice: str) -> None:
 def tell(drafts: list[Draft], turns: Sequence[Turn], narrators: Sequence[bool]) -> None:
     """Gives each draft the text with which it would stand in the fold. A pronoun gets a name until someone else has had their say."""
     subject = gender = ""
+    about: Draft | None = None  # the sentence whose subject that will be: it is looked for when a "He" comes, which is seldom
     for draft in drafts:
         turn, words = turns[draft.stretch], draft.reading.words
         lead = words[0] if words else None
         draft.text = _ended(draft.body, draft.lang)
         if not narrators[draft.stretch]:
-            subject = "" if draft.rank == PLAIN else subject
+            if draft.rank == PLAIN:
+                subject, about = "", None
             if turn.voice and not _names_itself(draft, turn.voice):
                 _attribute(draft, turn.voice)
         elif draft.outside == "":
+            if about is not None and not draft.voice:
+                (subject, gender), about = _who(about), None
             _attribute(draft, draft.voice or (f"[{subject}]" if subject else turn.voice))
-        elif draft.outside is None and draft.marks & _FIRST and turn.kind not in _TOLD_BARE and not is_cjk(draft.lang):
+        elif draft.outside is None and draft.marks & _FIRST and turn.kind not in _TOLD_BARE and draft.lang not in UNSPACED:
             _attribute(draft, turn.voice)
         elif lead and lead.norm in listed("he") and draft.text.startswith(lead.plain):
             his = _gender([lead.norm])
+            if about is not None:
+                (subject, gender), about = _who(about), None
             if subject and gender in ("", his):
                 draft.text, gender = f"[{subject}]{draft.text[len(lead.plain) :]}", his
                 draft.worth += _PLAIN_WHO
@@ -346,8 +384,15 @@ def tell(drafts: list[Draft], turns: Sequence[Turn], narrators: Sequence[bool]) 
                 draft.worth -= _PLAIN_WHO
                 subject = ""
         elif lead and draft.outside is None and not (lead.marks & (_PRONOUN | _SECOND) and draft.text.startswith(lead.plain)):
-            subject = "" if draft.marks & _DEATH else _subject(draft.body, draft.reading)
-            gender = _gender([*subject.lower().split(), *(word.norm for word in words if word.marks & _PRONOUN)]) if subject else ""
+            about = draft
+
+
+def _who(draft: Draft) -> tuple[str, str]:
+    """Whom a sentence is about, if that is plain and they are alive, and their gender as far as it tells."""
+    subject = "" if draft.marks & _DEATH else _subject(draft.body, draft.reading)
+    if not subject:
+        return "", ""
+    return subject, _gender([*subject.lower().split(), *(word.norm for word in draft.reading.words if word.marks & _PRONOUN)])
 
 
 def _names_itself(draft: Draft, voice: str) -> bool:
@@ -365,7 +410,7 @@ def quotation(text: str) -> tuple[str, str]:
     if match is None or text[match.end()] not in _PARTNER or text[-1] != _PARTNER[text[match.end()]]:
         return "", text
     quoted = text[match.end() :]
-    return ("", text) if _MARKS.search(quoted[1:-1]) else (match[1], quoted)
+    return ("", text) if _has_marks(quoted[1:-1]) else (match[1], quoted)
 
 
 def speak_on(before: str, quoted: str, *, same_turn: bool) -> str:
@@ -387,7 +432,7 @@ def _ended(text: str, lang: str) -> str:
     """The text with a full stop, if it ends in a letter or a comma."""
     if text[-1] in " ,;，、；":
         text = text.rstrip(" ,;，、；") or text
-    return text + ("。" if is_cjk(lang) else ".") if text[-1].isalnum() else text
+    return text + ("。" if lang in UNSPACED else ".") if text[-1].isalnum() else text
 
 
 def clip(text: str, limit: int) -> str:
@@ -413,56 +458,3 @@ def _longest(text: str, ends: Sequence[int], limit: int) -> str:
         else:
             high = middle - 1
     return best
-
-
-# --- what was told already -------------------------------------------------------------------------------------------
-
-
-class _Said(NamedTuple):
-    """What a sentence of a fold says, for comparing: who speaks, and whether of themselves, its telling words, and its numbers."""
-
-    by: str
-    own: bool
-    words: frozenset[str]
-    numbers: frozenset[str]
-
-
-@kept(1 << 12)
-def _said(text: str) -> _Said:
-    by, quoted = quotation(text)
-    norms = frozenset([word.norm for word in read(quoted, "en")])  # words are compared alike in all languages
-    numbers = frozenset([norm for norm in norms if norm[:1].isdigit()]) | (norms & listed("number"))
-    telling = frozenset([norm for norm in norms if len(norm) > 3])
-    return _Said(normalise(by.split()[-1]) if by else "", not norms.isdisjoint(listed("first")), telling, numbers)
-
-
-class Told:
-    """What has been told, to hold others against: a debt is not told three times, but two debts are."""
-
-    __slots__ = ("_all", "_by_number")
-
-    def __init__(self) -> None:
-        self._all: list[tuple[_Said, frozenset[str]]] = []
-        self._by_number: dict[str, list[tuple[_Said, frozenset[str]]]] = {}
-
-    def add(self, draft: Draft) -> None:
-        said = _said(draft.text), frozenset(draft.keys)
-        self._all.append(said)
-        for number in said[0].numbers:
-            self._by_number.setdefault(number, []).append(said)
-
-    def news_in(self, draft: Draft) -> float:
-        """How much of a sentence is news: nothing, if half of it is told by another, with all its names and numbers; half, if much of it
-        is."""
-        by, own, words, numbers = _said(draft.text)
-        names, news = frozenset(draft.keys), 1.0
-        others = min([self._by_number.get(number, []) for number in numbers], key=len) if numbers else self._all
-        for old, known in others:
-            same_names = names <= known
-            if not (same_names or numbers) or not numbers <= old.numbers or (shared := len(words & old.words)) < 2:
-                continue
-            if same_names and 2 * shared >= len(words) and (not own or by == old.by or by in known):
-                return 0.0
-            if numbers and 5 * shared >= 2 * min(len(words), len(old.words)):
-                news = 0.5
-        return news

@@ -26,9 +26,9 @@ from talekeeper.summarize.words import (
     STOP,
     THING,
     TIME,
+    UNSPACED,
     belongs,
     holds,
-    is_cjk,
     listed,
     normalise,
     places_of,
@@ -79,7 +79,7 @@ def met(draft: Draft, turn: Turn) -> Iterator[Met]:
         text = _whole(draft, name)
         if text and not belongs(name.key, "kin", draft.lang) and name.key not in listed("nobody"):
             yield Met(text, _kind(draft, name, turn))
-    if not is_cjk(draft.lang):
+    if draft.lang not in UNSPACED:
         inside = {at for name in draft.reading.names for at in name.places}
         for at, word in enumerate(words):
             if word.marks & THING and at not in inside and (item := _item(draft, at)):
@@ -136,7 +136,7 @@ def vow(draft: Draft, turn: Turn) -> Vow | None:
     if draft.rank != PLAIN or is_question(draft) or settles(draft):
         return None
     telling = tuple(dict.fromkeys(telling_words(draft)))
-    bare = len(telling) < _FEWEST and len(draft.reading.words) < _WHOLE and not is_cjk(draft.lang)
+    bare = len(telling) < _FEWEST and len(draft.reading.words) < _WHOLE and draft.lang not in UNSPACED
     promises = bool(draft.marks & _PROMISE) or bool(places_of(draft.reading.words, "oath", draft.lang))
     if _menaces(draft, turn) or (not promises and _bodes(draft)):
         who = speaker_of(draft, turn) or doer(draft, turn)
@@ -179,7 +179,7 @@ def _bodes(draft: Draft) -> bool:
 def _promiser(draft: Draft, turn: Turn) -> str:
     """Who gives their word here and now; to tell of it, to deny it or to ask for it is no promise."""
     speaker = speaker_of(draft, turn)
-    if is_cjk(draft.lang):
+    if draft.lang in UNSPACED:
         return speaker or doer(draft, turn)
     words = draft.reading.words
     if speaker and any(not is_denied(draft, at, near=3) for at, _ in places_of(words, "oath", draft.lang)):
@@ -198,7 +198,7 @@ def _promiser(draft: Draft, turn: Turn) -> str:
 
 def telling_words(draft: Draft) -> Iterator[str]:
     """The words that a sentence is about, for comparing; of scripts without blanks, names and pairs of signs."""
-    if is_cjk(draft.lang):
+    if draft.lang in UNSPACED:
         signs = [sign for sign in draft.body if sign.isalpha()]
         yield from map("".join, pairwise(signs))
         return
@@ -213,7 +213,7 @@ def ends(draft: Draft) -> Iterator[End]:
         return
     yield from _fates(draft)
     words = draft.reading.words
-    if not is_cjk(draft.lang) and holds(draft.body, words, "spent", draft.lang):
+    if draft.lang not in UNSPACED and holds(draft.body, words, "spent", draft.lang):
         for at, word in enumerate(words):
             if word.marks & THING:
                 item = _item(draft, at)

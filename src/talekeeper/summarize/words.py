@@ -8,13 +8,13 @@ stands in its text. Chinese and Japanese have no blanks: there the groups are lo
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
-from talekeeper.kept import kept
+from talekeeper.kept import kept, kept_table
 
 
 class Pattern:
@@ -68,19 +68,71 @@ _CYRILLIC_ENDING = Pattern(
 _KANA = Pattern(r"[\u3041-\u30fa]")
 _HAN = Pattern(r"[\u3400-\u9fff\uf900-\ufaff\u3005]")
 CJK = Pattern(r"[\u3005\u3041-\u30ff\u3400-\u9fff\uf900-\ufaff]")
+UNSPACED = frozenset({"zh", "ja"})
+"""The languages that are written without blanks."""
 _LATIN = ("en", "de", "fr", "es")
 _LETTERS = {"de": frozenset("äöüß"), "fr": frozenset("àâçèêëîïôœùû"), "es": frozenset("ñ¿¡íóúá")}
 _TELLING_LETTERS = Pattern(r"[äöüßàâçèêëîïôœùûñ¿¡íóúá]")
 
 
-@dataclass(frozen=True, slots=True)
-class Word:
-    """A piece of text: its marks, its form for comparing, itself without signs around it, and 1 if it tells, -1 if it chatters."""
+class Word(NamedTuple):
+    """A piece of text: its marks, its form for comparing, itself without signs around it, whether it may be a name, and those of its
+    marks that are counted, by their letters."""
 
     marks: int
     norm: str
     plain: str
-    detail: int = 0
+    capital: bool
+    signs: str
+
+
+@dataclass(slots=True)
+class Row:
+    """The words of a text side by side, for those who look at one thing of all of them."""
+
+    marks: tuple[int, ...]
+    norms: tuple[str, ...]
+    plains: tuple[str, ...]
+    capitals: tuple[bool, ...]
+    signs: str
+
+    def then(self, other: Row) -> Row:
+        """The words of this text and another behind it."""
+        return Row(
+            self.marks + other.marks, self.norms + other.norms, self.plains + other.plains, self.capitals + other.capitals,
+            self.signs + other.signs,
+        )  # fmt: skip
+
+    def telling(self) -> int:
+        """How many words tell something, less those that chatter."""
+        return self.signs.count("d") - self.signs.count("x")
+
+
+def side_by_side(words: Sequence[Word]) -> Row:
+    if not words:
+        return Row((), (), (), (), "")
+    marks, norms, plains, capitals, signs = zip(*words)  # noqa: B905 - each word has all of them
+    return Row(marks, norms, plains, capitals, "".join(signs))
+
+
+_COUNTED = {
+    "t": TIME, "n": NUMBER, "d": CONTENT, "i": MARK["second"] | MARK["chatter"],
+    "e": MARK["promise"] | MARK["death"] | MARK["threat"] | MARK["reveal"] | MARK["quest"] | MARK["outcome"] | MARK["decide"],
+}  # fmt: skip
+
+
+class _Signs(dict[int, str]):
+    """For the marks of a word a letter for each group that is counted: time, number, detail, talk to the listener, event, mere chatter."""
+
+    def __missing__(self, marks: int) -> str:
+        signs = [sign for sign, group in _COUNTED.items() if marks & group]
+        if marks & MARK["chatter"] and not marks & SMALL:
+            signs.append("x")
+        self[marks] = "".join(signs)
+        return self[marks]
+
+
+_SIGNS = _Signs()
 
 
 @cache
@@ -113,9 +165,13 @@ Phrases: TypeAlias = Sequence[tuple[str, int]]
 
 
 @cache
-def _phrases(lang: str) -> tuple[tuple[str, int], ...]:
-    """What is looked for across blanks, with the marks of its groups."""
-    return tuple((word.replace("_", " "), marks) for word, marks in _lexicon(lang)[0].items() if "_" in word)
+def _phrases(lang: str) -> Mapping[str, Phrases]:
+    """What is looked for across blanks, with the marks of its groups; by its end, which several have in common and few texts have."""
+    phrases: dict[str, list[tuple[str, int]]] = {}
+    for word, marks in _lexicon(lang)[0].items():
+        if "_" in word:
+            phrases.setdefault(word.replace("_", " ")[-6:], []).append((word.replace("_", " "), marks))
+    return phrases
 
 
 def normalise(piece: str) -> str:
@@ -148,7 +204,7 @@ def belongs(norm: str, group: str, lang: str) -> bool:
 def holds(text: str, words: Sequence[Word], group: str, lang: str) -> bool:
     """Whether a text that was read has a word or a phrase of a group; in Chinese and Japanese, anywhere."""
     whole, begin, phrases = _group(group, lang)
-    if is_cjk(lang):
+    if lang in UNSPACED:
         return any(word in text for word in whole)
     norms = [word.norm for word in words]
     if not whole.isdisjoint(norms) or (begin and any(norm.startswith(begin) for norm in norms)):
@@ -175,11 +231,18 @@ def places_of(words: Sequence[Word], group: str, lang: str) -> list[tuple[int, i
     return [(at, at + len(parts) - 1) for at, known in opened for parts in known if norms[at : at + len(parts)] == parts]
 
 
+@cache
+def _starts(lang: str) -> frozenset[str]:
+    """The first two letters of those beginnings: most words have others."""
+    return frozenset(word[:2] for word in _lexicon(lang)[1])
+
+
 def _groups_of(word: str, lang: str) -> int:
     whole, begin = _lexicon(lang)
     marks = whole.get(word, 0)
-    for end in range(min(len(word), 24), 1, -1):
-        marks |= begin.get(word[:end], 0)
+    if word[:2] in _starts(lang):
+        for end in range(min(len(word), 24), 1, -1):
+            marks |= begin.get(word[:end], 0)
     if not marks and "-" in word:
         marks = whole.get(word.partition("-")[0], 0) & NUMBER
     return marks
@@ -208,7 +271,7 @@ def _look(piece: str, lang: str) -> Word:
         marks |= OPENS
     if _BREAK.search(piece) and not (full in listed("abbreviation") or (len(bare) == 1 and bare.isupper() and piece.endswith("."))):
         marks |= BREAKS | (ENDS if _END.search(piece) else 0)
-    return Word(marks, normalise(bare), whole, 1 if marks & CONTENT else -1 if marks & MARK["chatter"] and not marks & SMALL else 0)
+    return Word(marks, normalise(bare), whole, bool(marks & NAMEABLE), _SIGNS[marks])
 
 
 class _Reader(dict[str, Word]):
@@ -228,7 +291,7 @@ class _Reader(dict[str, Word]):
 
 @cache
 def _reader(lang: str) -> Callable[[str], Word]:
-    return _Reader(lang).__getitem__
+    return kept_table(_Reader(lang)).__getitem__
 
 
 def read(text: str, lang: str) -> list[Word]:
@@ -247,7 +310,7 @@ def _cjk_groups(lang: str) -> tuple[re.Pattern[str], dict[str, int]]:
 def read_cjk(text: str, lang: str) -> list[Word]:
     """The listed words in a Chinese or Japanese text, marked; the rest of the text is passed over."""
     pattern, marks = _cjk_groups(lang)
-    return [Word(marks[word], word, word) for word in pattern.findall(text.lower())]
+    return [Word(marks[word], word, word, False, _SIGNS[marks[word]]) for word in pattern.findall(text.lower())]
 
 
 def has_phrase(text: str, phrase: str) -> bool:
@@ -258,7 +321,7 @@ def has_phrase(text: str, phrase: str) -> bool:
 
 def phrases_in(text: str, lang: str) -> Phrases:
     """The phrases in a text, each with the marks of its groups."""
-    return [(phrase, marks) for phrase, marks in _phrases(lang) if phrase in text]
+    return [phrase for end, phrases in _phrases(lang).items() if end in text for phrase in phrases if phrase[0] in text]
 
 
 @cache
@@ -301,7 +364,3 @@ def languages(texts: Sequence[str]) -> list[str]:
     """The language of each text: that of all of them together, unless its letters may be those of another."""
     common = _language_of_run("\n".join([text[:120] for text in texts])[:600])
     return [common if text.isascii() and common in _LATIN else language(text, common) for text in texts]
-
-
-def is_cjk(lang: str) -> bool:
-    return lang in ("zh", "ja")

@@ -9,7 +9,7 @@ import hashlib
 import re
 from dataclasses import dataclass
 
-from talekeeper.errors import InvalidInput
+from talekeeper.errors import InvalidInput, quoted
 
 _NOTATION = re.compile(r"\s*(\d{0,2})\s*[dD]\s*(\d{1,3})\s*(?:([+-])\s*(\d{1,3}))?\s*")
 _MOST_DICE = 50
@@ -47,10 +47,10 @@ def read(notation: str) -> tuple[int, int, int]:
     """How many dice, of how many sides, and what is added."""
     found = _NOTATION.fullmatch(notation)
     if found is None:
-        raise InvalidInput(f"dice are written like 2d6+1, not {notation!r}")
+        raise InvalidInput(f"dice are written like 2d6+1, not {quoted(notation)}")
     count, sides = int(found[1] or 1), int(found[2])
     if not 1 <= count <= _MOST_DICE or sides < 2:
-        raise InvalidInput(f"{notation!r}: between 1 and {_MOST_DICE} dice of at least two sides can be thrown")
+        raise InvalidInput(f"{quoted(notation)}: between 1 and {_MOST_DICE} dice of at least two sides can be thrown")
     return count, sides, int(found[4] or 0) * (-1 if found[3] == "-" else 1)
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
+from talekeeper.kept import kept
 from talekeeper.table.game import GameState
 from talekeeper.table.language import Clause, Condition, Effect
 from talekeeper.table.rules import is_over, watch
@@ -54,7 +55,7 @@ class _Same:
 def worked_out_once(make: Callable[Concatenate[Scenario, GameState, P], V]) -> Callable[Concatenate[Scenario, GameState, P], V]:
     """What follows from a pack and a state, worked out once for the same two: a round asks again and again."""
 
-    @functools.lru_cache(maxsize=512)
+    @kept(512)
     def known(scenario: _Same, state: _Same, *args: Any, **more: Any) -> Any:
         return make(scenario.it, state.it, *args, **more)  # type: ignore[arg-type]
 

@@ -76,6 +76,7 @@ class Rounds:
 
     async def _opened(self, path: Path) -> AsyncSqliteSaver:
         """The file, ready to be written to: a round that cannot be kept is not begun."""
+        sqlite3.connect(path).close()  # where this fails no thread is begun, which might answer when the loop is closed
         saver = await self._stack.enter_async_context(AsyncSqliteSaver.from_conn_string(str(path)))
         await saver.setup()
         await saver.conn.execute("DELETE FROM writes WHERE 0")  # nothing, but refused where nothing can be written

@@ -10,9 +10,10 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
+from functools import cache
 from importlib import resources
 
+from talekeeper.kept import kept
 from talekeeper.table.prose import phrases
 from talekeeper.table.scenario import Scenario
 
@@ -31,7 +32,7 @@ def content(text: str) -> list[str]:
     return [word for word in words_of(text) if word not in SMALL]
 
 
-@lru_cache(maxsize=1 << 14)
+@kept(1 << 14)
 def _bare(word: str) -> str:
     """A word without what makes a plural or a possessive of it."""
     word = word.removesuffix("'s")
@@ -43,12 +44,12 @@ def alike(one: str, other: str) -> bool:
     return _bare(one) == _bare(other)
 
 
-@lru_cache(maxsize=1 << 8)
+@kept(1 << 8)
 def _in_a_row(words: tuple[str, ...]) -> str:
     return f" {' '.join(map(_bare, words))} "
 
 
-@lru_cache(maxsize=1 << 12)
+@kept(1 << 12)
 def _wanted(name: str) -> tuple[int, str]:
     """How many words a name is known by, and these in a row."""
     words = [word for word in words_of(name) if word not in ("the", "a", "an")] or words_of(name)
@@ -94,18 +95,18 @@ class Speller:
         return self._mended[word]
 
 
-@lru_cache(maxsize=8)
+@kept(8)
 def speller(scenario: Scenario) -> Speller:
     """One per pack."""
     return Speller(scenario)
 
 
-@lru_cache(maxsize=1)
+@cache
 def _verbs() -> frozenset[str]:
     return frozenset(word for lines in VERBS["verbs"].values() for line in lines for word in line.split() if word.isalpha())
 
 
-@lru_cache(maxsize=1)
+@cache
 def _common() -> frozenset[str]:
     """Words that mean themselves: verbs, small words, and those of the lines that belong to no pack."""
     told = (word for lines in phrases().values() for line in lines for word in words_of(line))

@@ -148,9 +148,9 @@ class Table:
         newest = await (book or self.story).marks(None, ROUND, limit=1)
         return int(newest[-1].data["round"]) + 1 if newest else 1
 
-    async def is_told(self) -> bool:
-        """Whether the epilogue was told in the last round."""
-        newest = await self.story.marks(None, ROUND, limit=1)
+    async def is_told(self, book: Story | Past | None = None) -> bool:
+        """Whether the epilogue was told in the last round: now, or at some point of this story."""
+        newest = await (book or self.story).marks(None, ROUND, limit=1)
         return bool(newest and newest[-1].data.get("epilogue"))
 
     # -- asking ------------------------------------------------------------------------------------------------------------

@@ -32,8 +32,8 @@ _PIECE = re.compile(r"^\[(\d+)\] (.*)$", re.M)
 
 
 class MoodyModel:
-    """A summarizer whose `mood` can be changed: good, uncited, slow, failing, cancelled, empty, garbage, too long,
-    refusing, reciting, not text.
+    """A summarizer whose `mood` can be changed: good, uncited, slow, failing, cancelled, empty, garbage, too long, echoing,
+    refusing, reciting, cut off, nul, not text.
 
     In a good mood it keeps the beginning of each piece, and cites it."""
 
@@ -56,6 +56,9 @@ class MoodyModel:
             "empty": "  \n ",
             "garbage": "zxq " * 7 + "#### ¤¤¤¤",
             "too long": messages[1]["content"] * 3,
+            "echoing": messages[1]["content"],
+            "cut off": "The innkeeper smiles. \ud83d",  # half an emoji
+            "nul": "The innkeeper smiles.\0",
             "refusing": "I'm sorry, but I can't help with that.",
             "reciting": messages[0]["content"][:52],
         }

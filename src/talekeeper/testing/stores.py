@@ -21,7 +21,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from talekeeper.errors import Conflict, StoreClosed, UnknownBranch, UnknownStory
+from talekeeper.errors import Conflict, InvalidInput, StoreClosed, UnknownBranch, UnknownStory
 from talekeeper.model import MemoryKey
 from talekeeper.ports import (
     Branch,
@@ -302,6 +302,30 @@ class StoreContract:
             assert result == story.rev if good else isinstance(result, Conflict)
             assert await store.head(story.id, 1) == Head(story.rev, int(good))
 
+    async def test_each_of_a_crowd_is_held_to_the_rules(self, store: Store) -> None:
+        *crowd, odd = [await store.create(MemoryKey("acme", "ana", str(number)), CONFIG) for number in range(60)]
+        strange: list[tuple[list[Commit], list[object]]] = [
+            ([Commit(odd.id, odd.rev, [entry(1)])], [odd.rev]),
+            ([Commit(odd.id, odd.rev + 1, [entry(2)])], [Conflict]),
+            ([Commit(odd.id, odd.rev, [entry(3)])], [Conflict]),
+            ([Commit(odd.id, odd.rev, [entry(2, branch=9)])], [UnknownBranch]),
+            ([Commit(odd.id, odd.rev, [entry(2)]), Commit(odd.id, odd.rev, [entry(2)])], [odd.rev, Conflict]),
+            ([Commit(odd.id, odd.rev, [entry(3, id="mine")])], [odd.rev]),
+            ([Commit(odd.id, odd.rev, [entry(4, id="mine")])], [Conflict]),
+            ([Commit(odd.id, odd.rev, [entry(4, extra={"target": "mine"})])], [odd.rev]),
+            ([Commit(odd.id, odd.rev, [entry(5), entry(6)])], [odd.rev]),
+            ([Commit(odd.id, odd.rev, [entry(7)], touch=True)], [odd.rev + 1]),
+        ]
+        for seq, (commits, expected) in enumerate(strange, 1):
+            plain = [Commit(story.id, story.rev, [entry(seq)]) for story in crowd]
+            results = await asyncio.gather(*map(store.write, [*plain, *commits]), return_exceptions=True)
+            assert results[: len(crowd)] == [story.rev for story in crowd]
+            assert [type(result) if isinstance(result, Exception) else result for result in results[len(crowd) :]] == expected
+        assert await store.head(odd.id, 1) == Head(odd.rev + 1, 7)
+        assert [each.seq for each in (await store.read(Read(odd.id, ids=["mine"], targeting=["mine"]))).entries] == [3, 4]
+        for story in crowd:
+            assert (await store.head(story.id, 1)).seq == len(strange)
+
     async def test_a_reader_sees_a_commit_wholly_or_not_at_all(self, store: Store) -> None:
         story = await store.create(KEY, CONFIG)
         rev = await store.write(Commit(story.id, story.rev, touch=True, branches=[Branch(2, "other", 1, 0)]))
@@ -370,6 +394,38 @@ class StoreContract:
         assert [await store.head(story.id, branch) for branch in (1, 2)] == [Head(rev, 2), Head(rev, 1)]
         await store.write(Commit(story.id, rev, entries=[entry(3), entry(2, branch=2)]))
         assert await log(store, story) == [entry(1), entry(2), entry(3)]
+
+    @pytest.mark.parametrize(
+        ("branches", "error"),
+        [
+            ([Branch(9, "new", None, 2)], InvalidInput),
+            ([Branch(9, "new", 77, 2)], UnknownBranch),
+            ([Branch(9, "new", 9, 2)], UnknownBranch),
+            ([Branch(9, "new", 10, 1), Branch(10, "newer", 1, 1)], UnknownBranch),
+            ([Branch(9, "main", 1, 2)], InvalidInput),
+            ([Branch(9, "new", 1, 2), Branch(10, "new", 1, 2)], InvalidInput),
+            ([Branch(2, "main", 1, 2)], InvalidInput),
+            ([Branch(1, "what if")], InvalidInput),
+        ],
+    )
+    async def test_a_branch_that_could_not_be_read_or_found_is_refused_and_leaves_nothing(
+        self, store: Store, branches: list[Branch], error: type[Exception]
+    ) -> None:
+        story = await store.create(KEY, CONFIG)
+        rev = await self._fill(store, story)
+        before = await everything(store, story)
+        for commit in (Commit(story.id, rev, branches=branches), whole_commit(story.id, rev, [entry(4)])._replace(branches=branches)):
+            with pytest.raises(error):
+                await store.write(commit)
+        assert await everything(store, story) == before
+        assert await store.write(Commit(story.id, rev, entries=[entry(4)])) == rev
+
+    async def test_branches_may_swap_their_names_and_begin_at_the_beginning(self, store: Store) -> None:
+        story = await store.create(KEY, CONFIG)
+        rev = await self._fill(store, story)
+        lines = [Branch(1, "what if"), Branch(2, "main", 1, 2), Branch(3, "anew", None, 0), Branch(4, "further", 3, 0)]
+        await store.write(Commit(story.id, rev, branches=lines))
+        assert list((await loaded(store)).branches.values()) == lines
 
     async def test_what_there_is_not_has_no_head(self, store: Store) -> None:
         story = await store.create(KEY, CONFIG)

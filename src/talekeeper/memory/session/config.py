@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 from talekeeper import rim
-from talekeeper.errors import InvalidInput, WrongType
+from talekeeper.errors import InvalidInput, WrongType, quoted
 from talekeeper.folding import RetryPolicy
 from talekeeper.model import HealthState, MemoryKey
 
@@ -107,7 +107,7 @@ class ShortTermMemoryConfig:
         for name in ("retry_backoff_base_s", "degraded_retry_interval_s"):
             seconds = getattr(self, name)
             if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not seconds >= 0:
-                raise InvalidInput(f"{name} must be a number of seconds from 0 up, not {seconds!r}")
+                raise InvalidInput(f"{name} must be a number of seconds from 0 up, not {quoted(seconds)}")
         for name in ("token_estimator", "on_turn_added", "on_summary_updated", "on_health_changed"):
             if getattr(self, name) is not None and not callable(getattr(self, name)):
                 raise WrongType(f"{name} must be a function, not {type(getattr(self, name)).__name__}")
@@ -121,4 +121,4 @@ class ShortTermMemoryConfig:
 
 def _one_of(value: object, choices: Any, name: str) -> None:
     if value not in get_args(choices):
-        raise InvalidInput(f"{name} must be one of {', '.join(get_args(choices))}, not {value!r}")
+        raise InvalidInput(f"{name} must be one of {', '.join(get_args(choices))}, not {quoted(value)}")

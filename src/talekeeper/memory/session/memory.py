@@ -20,7 +20,7 @@ from types import TracebackType
 from typing import Any, NamedTuple
 
 from talekeeper import rim
-from talekeeper.errors import InvalidInput, MemoryBudgetExceeded, MissingKey, StoreClosed, UnknownTurn, WrongType
+from talekeeper.errors import InvalidInput, MemoryBudgetExceeded, MissingKey, StoreClosed, UnknownTurn, WrongType, quoted
 from talekeeper.keeper import Keeper
 from talekeeper.memory.session import entries, message, states
 from talekeeper.memory.session.archive import Archive, result
@@ -382,7 +382,7 @@ class DefaultShortTermMemory:
             async with self._saving:
                 found = await self._forget_in(self._archive_in(store, self._own_key(key)), story, name, found)
         if not found:
-            raise UnknownTurn(f"this conversation has no turn {turn!r}")
+            raise UnknownTurn(f"this conversation has no turn {quoted(turn)}")
 
     async def _forget_in(self, archive: Archive, story: Story, name: str, found: bool) -> bool:
         """Leaves nothing of the turn in the store but its id; whether it was found, in the log before or there."""
@@ -406,7 +406,7 @@ class DefaultShortTermMemory:
                 raise MissingKey("a memory without a key cannot be stored under one: pass key=… here, or to the memory")
             return self.key.composite()
         if self._named and rim.text(key, "key") != self.key.composite():
-            raise InvalidInput(f"this is the memory of {self.key.composite()!r}: it cannot be stored or read as {key!r}")
+            raise InvalidInput(f"this is the memory of {self.key.composite()!r}: it cannot be stored or read as {quoted(key)}")
         return key
 
 

@@ -15,7 +15,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from talekeeper import rim
-from talekeeper.errors import InvalidInput, WrongType
+from talekeeper.errors import InvalidInput, WrongType, quoted
 from talekeeper.memory.session.message import Pair
 from talekeeper.model import HealthState, Mark
 
@@ -60,10 +60,10 @@ def parse_state(state: object) -> Stored:
     if not isinstance(state, Mapping):
         raise WrongType(f"a memory state must be a JSON object, not {type(state).__name__}")
     if state.get("version") != VERSION:
-        raise InvalidInput(f"the memory state has version {state.get('version')!r}, and this program reads version {VERSION}")
+        raise InvalidInput(f"the memory state has version {quoted(state.get('version'))}, and this program reads version {VERSION}")
     pages = state.get("pages", 0)
     if isinstance(pages, bool) or not isinstance(pages, int) or pages < 0:
-        raise InvalidInput(f"pages of the memory state must be a whole number, not {pages!r}")
+        raise InvalidInput(f"pages of the memory state must be a whole number, not {quoted(pages)}")
     rows: list[object] = []
     for name in ("backlog", "pending", "turns"):
         part = state.get(name) or []

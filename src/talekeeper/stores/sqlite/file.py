@@ -35,8 +35,14 @@ def _load() -> dict[str, str]:
 SQL = _load()
 """The statements of `sqlite.sql`, by name."""
 
-MIGRATIONS = [SQL["migration_1"], SQL["migration_2"]]
+MIGRATIONS = [SQL["migration_1"], SQL["migration_2"], SQL["migration_3"]]
 """What brings a file from version 0, 1, 2 … to the next. Only ever appended to."""
+
+
+def many_rows(insert: str, count: int) -> str:
+    """An insertion of one row as an insertion of so many."""
+    head, row = insert.rstrip(";").split("VALUES")
+    return f"{head}VALUES {', '.join([row] * count)}"
 
 
 def statements(script: str) -> Iterator[str]:
@@ -233,6 +239,8 @@ def translate(exc: Exception, path: Path) -> Exception:
         return StoreFull(f"{name} has no room left: free some space, then retry ({exc})")
     if isinstance(exc, UnicodeError | OverflowError | TypeError | sqlite3.InterfaceError | sqlite3.ProgrammingError):
         return InvalidInput(f"a value cannot be stored: {exc}")
+    if isinstance(exc, sqlite3.OperationalError) and str(exc).startswith("Could not decode"):  # and then it quotes the story
+        return StoreCorrupt(f"{name} is damaged: a text in it is no UTF-8; run `talekeeper doctor`, restore a backup")
     if isinstance(exc, sqlite3.Error):
         return StoreError(f"{name}: {exc}")
     return exc

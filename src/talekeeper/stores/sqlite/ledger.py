@@ -9,20 +9,23 @@ A commit is checked before anything of it is written, so that a refused one leav
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain
+from operator import gt
 from typing import Any, NamedTuple
 
-from talekeeper.errors import Conflict, StoreError, UnknownBranch, UnknownStory
+from talekeeper.errors import Conflict, StoreError, TalekeeperError, UnknownBranch, UnknownStory
 from talekeeper.model import MemoryKey
-from talekeeper.ports import Branch, Commit, Entry, Erase, Head, Position, Spending, StoryRecord, targets
-from talekeeper.stores.sqlite.file import SQL, statements
-from talekeeper.stores.sqlite.reads import read_head, read_rev, read_story
+from talekeeper.ports import ENTRIES_ONLY, Branch, Commit, Entry, Erase, Head, Position, Spending, StoryRecord, check_branches, targets
+from talekeeper.stores.sqlite.file import SQL, many_rows, statements
+from talekeeper.stores.sqlite.reads import read_branches, read_head, read_rev, read_story
 from talekeeper.stores.sqlite.rows import (
     BRANCH_BITS,
     MAX_BRANCH,
     MAX_SEQ,
     MAX_STORY,
     SEQ_BITS,
+    STORY_BITS,
     Row,
     branch_row,
     decode,
@@ -35,8 +38,15 @@ from talekeeper.stores.sqlite.rows import (
 
 CROWD = 32
 """So many plain appends in one batch go to `arrivals` instead of to their places."""
+AT_ONCE = 64
+"""So many of them are inserted by one statement. Between two statements the writer may have to wait for other threads."""
+ARRIVALS_TO_A_PAGE = 8
+"""So many arrivals are about one page of the file, where other rows are each on a page of their own."""
 REMEMBERED = 100_000
 
+_UNTIED = (None, None)
+"""The last two fields of an entry that has neither an id of its own nor anything beside its text."""
+_INSERT_ARRIVALS = many_rows(SQL["insert_arrival"], AT_ONCE)
 _NOTHING = Spending()
 _NOWHERE: Mapping[int, int] = {}
 
@@ -50,17 +60,28 @@ class Erased(NamedTuple):
 Work = Commit | Callable[["Ledger"], Any]
 
 
+def columns_of(rows: Iterable[Sequence[Any]], width: int) -> list[list[Any]]:
+    """Rows as columns. (`zip` would make an iterator for each of a thousand rows, and Python's garbage collector looks at them all.)"""
+    values = list(chain.from_iterable(rows))
+    return [values[at::width] for at in range(width)]
+
+
 class Ledger:
     """The write connection, and what is known of the stories in it. One thread at a time; within a transaction."""
 
     def __init__(self, db: sqlite3.Connection) -> None:
         self.db = db
-        self.arrivals: int = db.execute(SQL["count_arrivals"]).fetchone()[0]
+        self.crowds: int = db.execute(SQL["count_crowds"]).fetchone()[0]
+        self._arrived = 0
         self._revs: dict[int, int] = {}
         self._heads: dict[int, int] = {}
         self._version = -1
         self._rows: list[Row] = []  # of plain appends that are checked, and not yet inserted
-        self._plain = 0
+
+    @property
+    def pages(self) -> int:
+        """About how many pages were written so far."""
+        return self.db.total_changes - self._arrived + self._arrived // ARRIVALS_TO_A_PAGE
 
     def look(self) -> None:
         """To be called first in each transaction: forgets what is known if anyone else has written."""
@@ -73,87 +94,127 @@ class Ledger:
         self._revs.clear()
         self._heads.clear()
         self._rows.clear()
-        self._plain = 0
         self._version = -1
 
-    def apply(self, work: Work) -> Any:
-        """Does the work and returns its outcome. Raises a `TalekeeperError` only before anything is written."""
-        if type(work) is not Commit:
+    def apply_all(self, works: Sequence[Work]) -> list[Any]:
+        """The outcome of each work: what it returns, or the `TalekeeperError` that refused it before anything of it was written."""
+        if len(works) >= CROWD and (revs := self._append_crowd(works)):
+            return revs
+        outcomes: list[Any] = []
+        for work in works:
+            try:
+                outcomes.append(self._apply(work))
+            except TalekeeperError as refusal:
+                outcomes.append(refusal)
+        return outcomes
+
+    def _append_crowd(self, works: Sequence[Work]) -> list[Any]:
+        """The outcomes of plain appends, one entry each, right behind heads that are known; none where there is anything else among them.
+
+        A crowd is looked at column by column: steps of Python for each of a thousand stories would cost more than their rows."""
+        size = len(works)
+        if set(map(type, works)) != {Commit}:
+            return []
+        stories, revs, entries, *others = columns_of(works, len(Commit._fields))  # type: ignore[arg-type]
+        if [column.count(value) for column, value in zip(others, ENTRIES_ONLY, strict=True)] != [size] * len(others):
+            return []
+        if set(map(len, entries)) != {1} or list(map(self._revs.get, stories)) != revs:
+            return []
+        branches, seqs, *fields, ids, extras = columns_of(chain.from_iterable(entries), len(Entry._fields))
+        keys = [story << BRANCH_BITS | branch for story, branch in zip(stories, branches, strict=True)]
+        if len(set(keys)) < size or list(map(self._heads.get, keys)) != [seq - 1 for seq in seqs]:
+            return []
+        if max(seqs) > MAX_SEQ or min(branches) < 0 or max(branches) > MAX_BRANCH or ids.count(None) + extras.count(None) < 2 * size:
+            return []
+        self._arrive([key << SEQ_BITS | seq for key, seq in zip(keys, seqs, strict=True)], *fields)
+        self._heads.update(zip(keys, seqs, strict=True))
+        return revs
+
+    def _arrive(self, *columns: Sequence[Any]) -> None:
+        """Inserts a crowd, given by its columns: one entry of each branch, with no id and nothing beside its text."""
+        if any(map(gt, columns[0], columns[0][1:])):
+            columns = tuple(zip(*sorted(zip(*columns, strict=True)), strict=True))
+        crowd = self.db.execute(SQL["insert_crowd"]).lastrowid
+        assert crowd is not None
+        crowd <<= STORY_BITS + BRANCH_BITS
+        positions, kind, speaker, voice, text, channel, location, *rest = columns
+        if None in location:
+            location = ["\0" if place is None else place for place in location]
+        columns = ([crowd | pos >> SEQ_BITS for pos in positions], positions, kind, speaker, voice, text, channel, location, *rest)
+        width, size = len(columns), len(positions)
+        values: list[Any] = [None] * (width * size)
+        for at, column in enumerate(columns):
+            values[at::width] = column
+        step = AT_ONCE * width
+        whole = size // AT_ONCE * step
+        self.db.executemany(_INSERT_ARRIVALS, [values[at : at + step] for at in range(0, whole, step)])
+        self.db.executemany(SQL["insert_arrival"], [values[at : at + width] for at in range(whole, len(values), width)])
+        self.crowds += 1
+        self._arrived += size
+
+    def _apply(self, work: Work) -> Any:
+        if not isinstance(work, Commit):
             self.flush()
-            return work(self)  # type: ignore[operator]
+            return work(self)
         story = work.story
         rev = self._revs.get(story)
         if rev is None:
             rev = self._revs[story] = self._rev(story)
         if rev != work.rev:
             raise Conflict(f"story {story} is at revision {rev}, not {work.rev}: read again, then retry")
-        if self._is_special(work):
+        if work[3:] != ENTRIES_ONLY:
             return self._apply_whole(work)
-        if not self._append_one(work):
-            rows, heads, tied = self._check(work)
-            if tied:
-                self.flush()
-                self._insert_entries(work, rows)
-            else:
-                self._rows += rows
-            self._heads.update(heads)
-        self._plain += 1
+        if (row := self._next_row(work)) is not None:
+            self._rows.append(row)
+            return rev
+        rows, heads, tied = self._check(work)
+        if tied:
+            self.flush()
+            self._insert_entries(work, rows)
+        else:
+            self._rows += rows
+        self._heads.update(heads)
         return rev
 
-    def _append_one(self, commit: Commit) -> bool:
-        """The hot path: one entry without id and extra, right behind a head that is known. False for anything else."""
-        if len(commit.entries) != 1:
-            return False
-        entry = commit.entries[0]
-        seq = entry[1]
-        key = commit.story << BRANCH_BITS | entry[0]
-        if self._heads.get(key) != seq - 1 or entry[11] is not None or entry[12] is not None or seq > MAX_SEQ:
-            return False
+    def _next_row(self, commit: Commit) -> Row | None:
+        """The row of one entry without id and extra, right behind a head that is known, which is moved; None for any other commit."""
+        entries = commit.entries
+        if len(entries) != 1 or commit[3:] != ENTRIES_ONLY:
+            return None
+        entry = entries[0]
+        seq = entry.seq
+        key = commit.story << BRANCH_BITS | entry.branch
+        if self._heads.get(key) != seq - 1 or entry[11:] != _UNTIED or seq > MAX_SEQ or not 0 <= entry.branch <= MAX_BRANCH:
+            return None
         self._heads[key] = seq
-        self._rows.append((key << SEQ_BITS | seq,) + entry[2:])  # noqa: RUF005 - twice as quick as unpacking
-        return True
+        return (key << SEQ_BITS | seq,) + entry[2:]  # noqa: RUF005 - twice as quick as unpacking
 
     def append_alone(self, commit: Commit) -> int | None:
         """The revision, after one plain entry was checked and committed by a single statement of its own; None where that cannot be done.
 
         What is remembered may be out of date here; the statement looks for itself."""
-        if len(commit.entries) != 1 or self._is_special(commit):
+        row = self._next_row(commit)
+        if row is None:
             return None
-        entry = commit.entries[0]
-        key = commit.story << BRANCH_BITS | entry[0]
-        seq = entry[1]
-        if self._heads.get(key) != seq - 1 or entry[11] is not None or entry[12] is not None or seq > MAX_SEQ:
-            return None
+        done = 0
         try:
-            pos = key << SEQ_BITS | seq
-            done = self.db.execute(SQL["insert_turn_alone"], (pos, *entry[2:11], commit.story, commit.rev, pos)).rowcount
+            done = self.db.execute(SQL["insert_turn_alone"], (*row[:10], commit.story, commit.rev, row[0] >> SEQ_BITS, row[0])).rowcount
         except sqlite3.IntegrityError:
-            done = 0
-        if not done:  # someone else was here: the long way finds out what to say about it
-            self.forget()
-            return None
-        self._heads[key] = seq
-        return commit.rev
-
-    @staticmethod
-    def _is_special(work: Commit) -> bool:
-        """Whether there is more to a commit than entries."""
-        return bool(
-            work.touch or work.heads or work.channels or work.branches or work.folds or work.texts or work.index
-            or work.snapshot is not None or work.erase is not None or work.spending is not None or work.config is not None
-            or work.health is not None
-        )  # fmt: skip
+            pass
+        finally:
+            if not done:  # someone else was here: the long way finds out what to say about it
+                self.forget()
+        return commit.rev if done else None
 
     def flush(self) -> None:
         """Inserts the plain appends that were collected."""
         if self._rows:
-            if self._plain >= CROWD:
-                self.db.executemany(SQL["insert_arrival"], self._rows)
-                self.arrivals += len(self._rows)
+            crowd = self._rows if len(self._rows) >= CROWD else []
+            if crowd and len({row[0] >> SEQ_BITS for row in crowd if row[10:] == _UNTIED}) == len(crowd):
+                self._arrive(*columns_of(crowd, len(crowd[0]))[:-2])
             else:
                 self.db.executemany(SQL["insert_turn"], self._rows)
             self._rows.clear()
-        self._plain = 0
 
     def known_head(self, story: int, branch: int) -> Head | None:
         """The story's revision and the branch's head as they are on disk, if both are known without looking there."""
@@ -192,6 +253,8 @@ class Ledger:
             pack(story, branch.id, branch.at)
             head = self._head(story, branch.id)
             heads[story << BRANCH_BITS | branch.id] = branch.at if head is None else head
+        if commit.branches:
+            check_branches(read_branches(self.db, story), commit.branches)
         for number, seq in commit.heads.items():
             head = self._head(story, number, heads)
             if head != seq:
@@ -307,9 +370,14 @@ class Ledger:
         self.db.execute(SQL["erase_words"], {"first": f"{story:x}.", "last": f"{story:x}/", "places": places})
 
     def place(self, first: int, last: int) -> None:
-        """Puts arrivals of that range in their places."""
-        self.db.execute(SQL["place_arrivals"], (first, last))
-        self.arrivals -= self.db.execute(SQL["clear_arrivals"], (first, last)).rowcount
+        """Puts the arrivals of these branches in their places: from the one at `first` to the one at `last`."""
+        for statement in ("place_arrivals", "clear_arrivals"):
+            self.db.execute(SQL[statement], {"first": first, "last": last})
+
+    def close_crowds(self) -> None:
+        """Forgets crowds of which everyone is in place."""
+        self.db.execute(SQL["clear_crowds"])
+        (self.crowds,) = self.db.execute(SQL["count_crowds"]).fetchone()
 
     def create(self, key: MemoryKey, config: Mapping[str, Any]) -> StoryRecord:
         """The story under the key, made if it was not there."""
@@ -333,6 +401,7 @@ class Ledger:
             return False
         story = found[0]
         first, last = whole(story)
+        self.place(first, last)
         self._erase_words(story, None)
         for statement in statements(SQL["delete_story"]):
             self.db.execute(statement, {"story": story, "first": first, "last": last})

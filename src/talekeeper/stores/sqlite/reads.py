@@ -66,11 +66,15 @@ def read_story(db: sqlite3.Connection, key: MemoryKey) -> StoryRecord | None:
         key=key,
         rev=rev,
         config=decode(config),
-        branches={number: Branch(number, *rest) for number, *rest in db.execute(SQL["branches_of"], (story,))},
+        branches=read_branches(db, story),
         channels={number: tuple(decode(hearers)) for number, hearers in db.execute(SQL["channels_of"], (story,))},
         spending=Spending(*spent),
         health=decode(health) if health else {},
     )
+
+
+def read_branches(db: sqlite3.Connection, story: int) -> dict[int, Branch]:
+    return {number: Branch(number, *rest) for number, *rest in db.execute(SQL["branches_of"], (story,))}
 
 
 def read_rev(db: sqlite3.Connection, story: int) -> int | None:

@@ -12,7 +12,7 @@ from itertools import groupby
 from typing import Any
 
 from talekeeper.errors import StoreError
-from talekeeper.ports import Branch, Entry, FoldRecord, Outline, Postings, TextRecord
+from talekeeper.ports import Branch, Entry, FoldRecord, Outline, Postings, TextRecord, new_entry
 
 STORY_BITS, BRANCH_BITS, SEQ_BITS = 21, 18, 24
 MAX_STORY, MAX_BRANCH, MAX_SEQ = (1 << STORY_BITS) - 1, (1 << BRANCH_BITS) - 1, (1 << SEQ_BITS) - 1
@@ -20,7 +20,6 @@ FIRST_BRANCH = 1
 
 Row = tuple[Any, ...]
 
-_new_entry = partial(tuple.__new__, Entry)
 _new_outline = partial(tuple.__new__, Outline)
 
 
@@ -65,7 +64,7 @@ def entry_row(pos: int, entry: Entry) -> Row:
 def entries_of(rows: Iterable[Row]) -> list[Entry]:
     """Entries from their rows. What they have beside their text is often the same for many: it is parsed once, and shared."""
     parsed = _Parsed()
-    return [_new_entry((row[0] >> SEQ_BITS & MAX_BRANCH, row[0] & MAX_SEQ, *row[1:11], parsed[row[11]])) for row in rows]
+    return [new_entry((row[0] >> SEQ_BITS & MAX_BRANCH, row[0] & MAX_SEQ, *row[1:11], parsed[row[11]])) for row in rows]
 
 
 def outlines_of(rows: Iterable[Row]) -> list[Outline]:

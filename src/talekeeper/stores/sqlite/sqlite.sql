@@ -83,6 +83,19 @@ DROP TABLE folds;
 ALTER TABLE folds_in_order RENAME TO folds;
 CREATE UNIQUE INDEX fold_keys ON folds (story, key);
 
+-- A crowd's arrivals, numbered so that they need no index: crowd (24 bits) | story (21 bits) | branch (18 bits). A crowd has one entry of a
+-- branch at the most, so whoever looks for a branch's entries looks once into each crowd, of which there are few.
+-- name: migration_3
+INSERT INTO turns (pos, channel, kind, speaker, voice, location, tokens, counter, time, id, extra, text)
+SELECT pos, channel, kind, speaker, voice, location, tokens, counter, time, id, extra, text FROM arrivals ORDER BY pos;
+DROP TABLE arrivals;
+CREATE TABLE crowds (number INTEGER PRIMARY KEY);
+CREATE TABLE arrivals (
+    number INTEGER PRIMARY KEY, pos INTEGER NOT NULL,
+    channel INTEGER NOT NULL, kind TEXT NOT NULL, speaker TEXT NOT NULL, voice TEXT NOT NULL, location TEXT, tokens INTEGER NOT NULL,
+    counter TEXT NOT NULL, time REAL NOT NULL, text TEXT NOT NULL
+);
+
 -- name: story_by_key
 SELECT id, rev, config, health, calls, tokens_in, tokens_out, failures FROM stories WHERE tenant = ? AND user = ? AND session = ?;
 
@@ -109,7 +122,7 @@ SELECT rev, coalesce(
     nullif(
         max(
             coalesce((SELECT max(pos) FROM turns WHERE pos BETWEEN :first AND :last), 0),
-            coalesce((SELECT max(pos) FROM arrivals WHERE pos BETWEEN :first AND :last), 0)
+            coalesce((SELECT max(pos) FROM crowds CROSS JOIN arrivals ON arrivals.number = crowds.number << 39 | (:first >> 24)), 0)
         ),
         0
     ) & 16777215,
@@ -122,24 +135,31 @@ SELECT rev FROM stories WHERE id = ?;
 -- name: span
 SELECT pos, kind, speaker, voice, text, channel, location, tokens, counter, time, id, extra FROM turns WHERE pos BETWEEN :first AND :last
 UNION ALL
-SELECT pos, kind, speaker, voice, text, channel, location, tokens, counter, time, id, extra FROM arrivals WHERE pos BETWEEN :first AND :last
+SELECT pos, kind, speaker, voice, text, channel, location, tokens, counter, time, NULL, NULL
+FROM crowds CROSS JOIN arrivals ON arrivals.number = crowds.number << 39 | (:first >> 24) WHERE pos BETWEEN :first AND :last
 ORDER BY pos;
 
 -- name: positions
 SELECT pos, kind, speaker, voice, text, channel, location, tokens, counter, time, turns.id, extra FROM json_each(:places) AS wanted CROSS JOIN turns ON pos = wanted.value
 UNION ALL
-SELECT pos, kind, speaker, voice, text, channel, location, tokens, counter, time, arrivals.id, extra FROM json_each(:places) AS wanted CROSS JOIN arrivals ON pos = wanted.value;
+SELECT pos, kind, speaker, voice, text, channel, location, tokens, counter, time, NULL, NULL
+FROM json_each(:places) AS wanted CROSS JOIN crowds CROSS JOIN arrivals ON arrivals.number = crowds.number << 39 | (wanted.value >> 24)
+WHERE pos = wanted.value AND NOT EXISTS (SELECT 1 FROM turns WHERE pos = wanted.value);
 
 -- name: outlines
 SELECT pos, kind, voice, channel, tokens, text = '', turns.id, extra FROM json_each(:places) AS wanted CROSS JOIN turns ON pos = wanted.value
 UNION ALL
-SELECT pos, kind, voice, channel, tokens, text = '', arrivals.id, extra FROM json_each(:places) AS wanted CROSS JOIN arrivals ON pos = wanted.value;
+SELECT pos, kind, voice, channel, tokens, text = '', NULL, NULL
+FROM json_each(:places) AS wanted CROSS JOIN crowds CROSS JOIN arrivals ON arrivals.number = crowds.number << 39 | (wanted.value >> 24)
+WHERE pos = wanted.value AND NOT EXISTS (SELECT 1 FROM turns WHERE pos = wanted.value);
 
 -- name: channels_to_index
 SELECT pos, channel FROM (
     SELECT pos, channel FROM turns WHERE pos IN (SELECT value FROM json_each(:places))
     UNION ALL
-    SELECT pos, channel FROM arrivals WHERE pos IN (SELECT value FROM json_each(:places))
+    SELECT pos, channel
+    FROM json_each(:places) AS wanted CROSS JOIN crowds CROSS JOIN arrivals ON arrivals.number = crowds.number << 39 | (wanted.value >> 24)
+    WHERE pos = wanted.value AND NOT EXISTS (SELECT 1 FROM turns WHERE pos = wanted.value)
 ) WHERE pos NOT IN (SELECT id FROM words_docsize WHERE id IN (SELECT value FROM json_each(:places)));
 
 -- name: positions_of_ids
@@ -171,25 +191,39 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 -- name: insert_turn_alone
 INSERT INTO turns (pos, kind, speaker, voice, text, channel, location, tokens, counter, time)
 SELECT ?, ?, ?, ?, ?, ?, ?, ?, ?, ?
-WHERE (SELECT rev FROM stories WHERE id = ?) = ? AND NOT EXISTS (SELECT 1 FROM arrivals WHERE pos = ?);
+WHERE (SELECT rev FROM stories WHERE id = ?) = ?
+AND NOT EXISTS (SELECT 1 FROM crowds CROSS JOIN arrivals ON arrivals.number = crowds.number << 39 | ? WHERE pos = ?);
 
+-- name: insert_crowd
+INSERT INTO crowds DEFAULT VALUES;
+
+-- Nothing that is bound is NULL: Python looks for adapters of None first, which takes longer than the rest of the row.
 -- name: insert_arrival
-INSERT INTO arrivals (pos, kind, speaker, voice, text, channel, location, tokens, counter, time, id, extra)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+INSERT INTO arrivals (number, pos, kind, speaker, voice, text, channel, location, tokens, counter, time)
+VALUES (?, ?, ?, ?, ?, ?, ?, nullif(?, char(0)), ?, ?, ?);
 
 -- name: place_arrivals
-INSERT INTO turns (pos, channel, kind, speaker, voice, location, tokens, counter, time, id, extra, text)
-SELECT pos, channel, kind, speaker, voice, location, tokens, counter, time, id, extra, text FROM arrivals
-WHERE pos BETWEEN ? AND ? ORDER BY pos;
+INSERT INTO turns (pos, channel, kind, speaker, voice, location, tokens, counter, time, text)
+SELECT pos, channel, kind, speaker, voice, location, tokens, counter, time, text
+FROM crowds CROSS JOIN arrivals ON arrivals.number BETWEEN crowds.number << 39 | (:first >> 24) AND crowds.number << 39 | (:last >> 24)
+ORDER BY pos;
 
 -- name: clear_arrivals
-DELETE FROM arrivals WHERE pos BETWEEN ? AND ?;
+DELETE FROM arrivals WHERE number IN (
+    SELECT arrivals.number
+    FROM crowds CROSS JOIN arrivals ON arrivals.number BETWEEN crowds.number << 39 | (:first >> 24) AND crowds.number << 39 | (:last >> 24)
+);
 
--- name: arrivals_edge
-SELECT pos FROM arrivals ORDER BY pos LIMIT 1 OFFSET ?;
+-- name: arrivals
+SELECT number FROM arrivals;
 
--- name: count_arrivals
-SELECT count(*) FROM arrivals;
+-- name: clear_crowds
+DELETE FROM crowds WHERE NOT EXISTS (
+    SELECT 1 FROM arrivals WHERE arrivals.number BETWEEN crowds.number << 39 AND (crowds.number + 1 << 39) - 1
+);
+
+-- name: count_crowds
+SELECT count(*) FROM crowds;
 
 -- name: insert_id
 INSERT INTO ids (story, id, pos) VALUES (?, ?, ?);
@@ -270,7 +304,6 @@ DELETE FROM erasures WHERE id <= ?;
 
 -- name: delete_story
 DELETE FROM turns WHERE pos BETWEEN :first AND :last;
-DELETE FROM arrivals WHERE pos BETWEEN :first AND :last;
 DELETE FROM ids WHERE story = :story;
 DELETE FROM targets WHERE story = :story;
 DELETE FROM folds WHERE story = :story;

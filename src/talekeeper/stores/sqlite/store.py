@@ -22,7 +22,7 @@ from talekeeper.ports import Commit, Found, Head, Postings, Read, StoryRecord
 from talekeeper.stores.sqlite import reads
 from talekeeper.stores.sqlite.file import StoreFile, is_busy, open_file
 from talekeeper.stores.sqlite.ledger import Work
-from talekeeper.stores.sqlite.writer import Job, Writer
+from talekeeper.stores.sqlite.writer import Jobs, Writer
 
 T = TypeVar("T")
 
@@ -40,7 +40,8 @@ class SqliteStore:
         self._writer = writer
         self._near = file.connect(busy_timeout=0)
         self._far = file.connect()
-        self._pending: list[Job] = []
+        self._works: list[Work] = []  # of this round of the loop
+        self._futures: list[asyncio.Future[Any]] = []  # for their outcomes
         self._closing: asyncio.Task[None] | None = None
 
     @classmethod
@@ -144,16 +145,19 @@ class SqliteStore:
             raise _closed(self._file)
         if self._writer is None:
             raise StoreReadOnly(f"{str(self._file.path)!r} was opened for reading: it cannot be written")
-        future = self._loop.create_future()
-        if not self._pending:
-            self._loop.call_soon(self._hand_over)
-        self._pending.append((work, future))
+        works, loop = self._works, self._loop
+        if not works:
+            loop.call_soon(self._hand_over)
+        works.append(work)
+        future = loop.create_future()
+        self._futures.append(future)
         return future
 
     def _hand_over(self) -> None:
-        if self._pending and self._writer is not None:
-            self._writer.take(self._pending)
-            self._pending = []
+        if self._works and self._writer is not None:
+            jobs = Jobs(self._works, self._futures)
+            self._works, self._futures = [], []
+            self._writer.take(jobs)
 
     async def _ask(self, question: Callable[[sqlite3.Connection], T], *, near: bool) -> T:
         """The answer, from right here or from the reader's thread; the latter waits where the file is locked."""

@@ -12,22 +12,26 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from queue import SimpleQueue
 from threading import Event, Lock, Thread
 
 from talekeeper.stores.sqlite.file import SQL, StoreFile, finishing, patiently
 from talekeeper.stores.sqlite.ledger import Ledger
+from talekeeper.stores.sqlite.rows import BRANCH_BITS, SEQ_BITS, STORY_BITS
 
 log = logging.getLogger(__name__)
 
-FULL_HOUSE = 32_000
-"""So many arrivals are put in their places."""
+FULL_HOUSE = 64
+"""When there are so many crowds, their arrivals are put in their places …"""
 PLACED_AT_ONCE = 500
+"""… about so many at a time."""
 MERGED_AT_ONCE = 500
-CHECKPOINT_ROWS = 1_000
-"""So many rows are about as many pages of the log when stories append one entry at a time."""
+CHECKPOINT_PAGES = 1_000
 VACUUM_BYTES = 256 << 20
 """A larger file is not rewritten by an erasure: that would stop all writers for too long. `VACUUM` it by hand."""
+LAST_BRANCH = (1 << STORY_BITS + BRANCH_BITS) - 1
+"""Of the last story; as a mask, what tells the branch of an arrival by its number."""
 _PAUSE = 0.001  # between two steps, so that the writer gets the lock
 
 
@@ -50,11 +54,11 @@ class Upkeep:
 
     def wrote(self) -> None:
         """The writer tells that it has; from time to time something is due."""
-        changes = self._ledger.db.total_changes
-        if changes - self._checkpointed >= CHECKPOINT_ROWS:
-            self._checkpointed = changes
+        pages = self._ledger.pages
+        if pages - self._checkpointed >= CHECKPOINT_PAGES:
+            self._checkpointed = pages
             self._queue.put(self._checkpoint)
-        if self._ledger.arrivals >= FULL_HOUSE and not self._placing:
+        if self._ledger.crowds >= FULL_HOUSE and not self._placing:
             self._placing = True
             self._queue.put(self._place)
 
@@ -89,17 +93,17 @@ class Upkeep:
 
     def _place(self) -> None:
         ledger = self._ledger
-        more = True
         try:
-            while more and not self._closing.is_set():
+            branches = sorted(number & LAST_BRANCH for (number,) in self._db.execute(SQL["arrivals"]))
+            edges = [0, *(branch << SEQ_BITS for branch in branches[PLACED_AT_ONCE::PLACED_AT_ONCE]), LAST_BRANCH + 1 << SEQ_BITS]
+            for first, end in pairwise(edges):
+                if self._closing.wait(_PAUSE):
+                    return
                 with self._lock, self._transaction():
                     ledger.look()
-                    edge = ledger.db.execute(SQL["arrivals_edge"], (PLACED_AT_ONCE,)).fetchone()
-                    ledger.place(0, edge[0] - 1 if edge else (1 << 63) - 1)
-                    more = edge is not None
-                    if not more:
-                        ledger.arrivals = 0  # other processes bring and place some, too
-                self._closing.wait(_PAUSE)
+                    ledger.place(first, end - 1)
+            with self._lock, self._transaction():
+                ledger.close_crowds()
         finally:
             self._placing = False
 

@@ -13,23 +13,27 @@ from __future__ import annotations
 import sqlite3
 import time
 from asyncio import AbstractEventLoop, Future
-from collections.abc import Iterable
+from collections.abc import Sequence
 from contextlib import suppress
 from queue import SimpleQueue
 from threading import Lock, Thread
-from typing import Any
+from typing import Any, NamedTuple
 
-from talekeeper.errors import TalekeeperError
 from talekeeper.ports import Commit, Head
 from talekeeper.stores.sqlite.file import StoreFile, is_busy, patiently
 from talekeeper.stores.sqlite.ledger import Erased, Ledger, Work
 from talekeeper.stores.sqlite.upkeep import Upkeep
 
-Job = tuple[Work, "Future[Any]"]
-Answer = tuple["Future[Any]", Any]
+
+class Jobs(NamedTuple):
+    """What is to be done, and the futures for its outcomes, in the same order."""
+
+    works: list[Work]
+    futures: list[Future[Any]]
+
 
 SHORT = 8
-"""A commit of so many entries and nothing else may be written on the event loop's thread …"""
+"""A commit of so many entries, and nothing beside them that takes long, may be written on the event loop's thread …"""
 LONG_SECONDS = 0.005
 """… unless such commits have been taking so long of late."""
 
@@ -43,17 +47,17 @@ class Writer:
         self._db = file.connect(busy_timeout=0)
         self._ledger = Ledger(self._db)
         self._lock = Lock()
-        self._queue: SimpleQueue[list[Job] | None] = SimpleQueue()
+        self._queue: SimpleQueue[Jobs | None] = SimpleQueue()
         self._under_way = 0  # jobs in the queue or in the thread's hands, as the loop knows
         self._pace = 0.0  # how long a short commit takes of late
         self._upkeep = Upkeep(file, self._ledger, self._lock)
         self._thread = Thread(target=self._run, name=f"talekeeper-writer-{file.path.name}", daemon=True)
         self._thread.start()
 
-    def take(self, jobs: list[Job]) -> None:
+    def take(self, jobs: Jobs) -> None:
         """Accepts jobs; their futures are resolved when they are durable. On the loop's thread."""
-        if len(jobs) > 1 or self._under_way or not self._write_here(jobs):
-            self._under_way += len(jobs)
+        if len(jobs.works) > 1 or self._under_way or not self._write_here(jobs):
+            self._under_way += len(jobs.works)
             self._queue.put(jobs)
 
     def head(self, story: int, branch: int) -> Head | None:
@@ -74,95 +78,99 @@ class Writer:
         self._upkeep.close()
         self._db.close()
 
-    def _write_here(self, jobs: list[Job]) -> bool:
+    def _write_here(self, jobs: Jobs) -> bool:
         """Writes one short commit at once. False where it is not short, or someone else is at the file."""
-        work = jobs[0][0]
-        if type(work) is not Commit or len(work.entries) > SHORT or work.index or work.folds or work.erase or work.snapshot:
-            return False
+        works = jobs.works
         if self._pace > LONG_SECONDS or not self._lock.acquire(blocking=False):
             return False
         try:
-            answers = self._append_alone(jobs)
-            if not answers:
+            if not _is_short(works[0]):
+                return False
+            outcomes = self._append_alone(works)
+            if not outcomes:
                 self._db.execute("BEGIN IMMEDIATE")
-                answers = self._write(jobs)
+                outcomes = self._write(works)
         except Exception as exc:  # as in _write: it must reach the one who caused it
             if is_busy(exc):
                 return False
-            answers = self._fail(jobs, exc)
+            outcomes = self._fail(works, exc)
         finally:
             self._lock.release()
-        _resolve(answers)
+        _resolve(jobs.futures, outcomes)
         self._upkeep.wrote()
         return True
 
     # -- the thread ------------------------------------------------------------------------------------------------------
 
     def _run(self) -> None:
-        going = True
-        while going:
-            jobs: list[Job] = []
-            taken = self._queue.get()
-            while taken is not None:
-                jobs += taken
-                if self._queue.empty():
-                    break
-                taken = self._queue.get()
-            going = taken is not None
-            if jobs:
-                self._work_off(jobs)
+        while self._work_off_next():
+            pass  # nothing of a work is held while the next is waited for: it may be what was forgotten
 
-    def _work_off(self, jobs: list[Job]) -> None:
+    def _work_off_next(self) -> bool:
+        """Waits for work and does all that is there. False after the last."""
+        works: list[Work] = []
+        futures: list[Future[Any]] = []
+        taken = self._queue.get()
+        while taken is not None:
+            works += taken.works
+            futures += taken.futures
+            if self._queue.empty():
+                break
+            taken = self._queue.get()
+        if works:
+            self._work_off(works, futures)
+        return taken is not None
+
+    def _work_off(self, works: list[Work], futures: list[Future[Any]]) -> None:
         with self._lock:
-            answers = self._begin_and_write(jobs)
-        erased = [(future, outcome.outcome) for future, outcome in answers if type(outcome) is Erased]
+            outcomes = self._begin_and_write(works)
+        works.clear()  # before anyone goes on: whoever gave us a commit frees it, and Python's garbage collector has less to look for
+        erased = [(future, outcome.outcome) for future, outcome in zip(futures, outcomes, strict=True) if type(outcome) is Erased]
         if erased:
-            answers = [answer for answer in answers if type(answer[1]) is not Erased]
-            self._upkeep.purge(lambda: self._answer(erased))
-        self._answer(answers)
+            done = [(future, outcome) for future, outcome in zip(futures, outcomes, strict=True) if type(outcome) is not Erased]
+            self._upkeep.purge(lambda: self._answer(*zip(*erased, strict=True)))
+            futures, outcomes = [future for future, _ in done], [outcome for _, outcome in done]
+        self._answer(futures, outcomes)
         self._upkeep.wrote()
 
-    def _begin_and_write(self, jobs: list[Job]) -> list[Answer]:
+    def _begin_and_write(self, works: list[Work]) -> list[Any]:
         """One transaction for all, or one for each after an error."""
-        answers: list[Answer] = []
+        outcomes: list[Any] = []
         try:
-            if len(jobs) == 1 and (answers := patiently(self._file.busy_timeout, lambda: self._append_alone(jobs))):
-                return answers
+            if len(works) == 1 and (outcomes := patiently(self._file.busy_timeout, lambda: self._append_alone(works))):
+                return outcomes
             self._begin()
-            answers = self._write(jobs)
-            for job in jobs[len(answers) :]:
+            outcomes = self._write(works)
+            for work in works[len(outcomes) :]:
                 self._begin()
-                answers += self._write([job])
+                outcomes += self._write([work])
         except Exception as exc:  # someone else has the file, or a value cannot be stored
-            return answers + self._fail(jobs[len(answers) :], exc)
-        return answers
+            return outcomes + self._fail(works[len(outcomes) :], exc)
+        return outcomes
 
     def _begin(self) -> None:
         patiently(self._file.busy_timeout, lambda: self._db.execute("BEGIN IMMEDIATE"))
 
     # -- both ------------------------------------------------------------------------------------------------------------
 
-    def _append_alone(self, jobs: list[Job]) -> list[Answer]:
-        """The answer to the one job, if it was a plain append that one statement could make durable; else none."""
-        work, future = jobs[0]
+    def _append_alone(self, works: list[Work]) -> list[Any]:
+        """The outcome of one work, if it was a plain append that one statement could make durable; else none."""
+        work = works[0]
+        if len(works) > 1 or type(work) is not Commit:
+            return []
         began = time.perf_counter()
-        rev = self._ledger.append_alone(work) if type(work) is Commit else None
+        rev = self._ledger.append_alone(work)
         if rev is None:
             return []
         self._pace += (time.perf_counter() - began - self._pace) / 8
-        return [(future, rev)]
+        return [rev]
 
-    def _write(self, jobs: list[Job]) -> list[Answer]:
-        """The answers to the jobs, once they are durable. Empty where several were rolled back because of one."""
+    def _write(self, works: list[Work]) -> list[Any]:
+        """The outcomes of the works, once they are durable. Empty where several were rolled back because of one."""
         ledger = self._ledger
-        answers: list[Answer] = []
         try:
             ledger.look()
-            for work, future in jobs:
-                try:
-                    answers.append((future, ledger.apply(work)))
-                except TalekeeperError as refusal:
-                    answers.append((future, refusal))
+            outcomes = ledger.apply_all(works)
             ledger.flush()
             self._db.execute("COMMIT")
         except BaseException as exc:  # whatever it is, it must reach the one who caused it, and nobody else
@@ -171,19 +179,23 @@ class Writer:
                 self._db.execute("ROLLBACK")
             if not isinstance(exc, Exception):
                 raise
-            return self._fail(jobs, exc) if len(jobs) == 1 else []
-        return answers
+            return self._fail(works, exc) if len(works) == 1 else []
+        return outcomes
 
-    def _fail(self, jobs: list[Job], exc: Exception) -> list[Answer]:
-        return [(future, _caused(self._file.error(exc), exc)) for _, future in jobs]
+    def _fail(self, works: list[Work], exc: Exception) -> list[Any]:
+        return [_caused(self._file.error(exc), exc) for _ in works]
 
-    def _answer(self, answers: list[Answer]) -> None:
+    def _answer(self, futures: Sequence[Future[Any]], outcomes: Sequence[Any]) -> None:
         with suppress(RuntimeError):  # the loop is closed: nobody waits
-            self._loop.call_soon_threadsafe(self._settle, answers)
+            self._loop.call_soon_threadsafe(self._settle, futures, outcomes)
 
-    def _settle(self, answers: list[Answer]) -> None:
-        self._under_way -= len(answers)
-        _resolve(answers)
+    def _settle(self, futures: Sequence[Future[Any]], outcomes: Sequence[Any]) -> None:
+        self._under_way -= len(futures)
+        _resolve(futures, outcomes)
+
+
+def _is_short(work: Work) -> bool:
+    return type(work) is Commit and len(work.entries) <= SHORT and not (work.index or work.folds or work.erase or work.snapshot)
 
 
 def _caused(failure: Exception, exc: Exception) -> Exception:
@@ -192,8 +204,8 @@ def _caused(failure: Exception, exc: Exception) -> Exception:
     return failure
 
 
-def _resolve(answers: Iterable[Answer]) -> None:
-    for future, outcome in answers:
+def _resolve(futures: Sequence[Future[Any]], outcomes: Sequence[Any]) -> None:
+    for future, outcome in zip(futures, outcomes, strict=True):
         if future.done():
             continue  # the caller was cancelled; what was accepted is done
         if isinstance(outcome, Exception):

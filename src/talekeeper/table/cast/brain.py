@@ -16,7 +16,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from talekeeper.errors import InvalidInput, ModelFailed
+from talekeeper.errors import InvalidInput, ModelFailed, quoted
 from talekeeper.memory.moments import KEEPER_SCHEMA, KeeperResponse
 from talekeeper.ports import Message, Spending
 from talekeeper.summarize import faithful
@@ -247,7 +247,7 @@ def read_ruling(text: str, told: str = "") -> KeeperResponse:
         _check_length(name, raw[name])
     resolution = raw["resolution"]
     if not isinstance(resolution, str) or not resolution.strip() or faithful.declines(resolution, told):
-        raise InvalidInput(f"resolution must say what comes of the action, not {resolution!r}")
+        raise InvalidInput(f"resolution must say what comes of the action, not {quoted(resolution)}")
     commands = raw["commands"]
     if not isinstance(commands, list) or len(commands) > KEEPER_SCHEMA["properties"]["commands"]["maxItems"]:
         raise InvalidInput("commands must be a list of at most eight objects")

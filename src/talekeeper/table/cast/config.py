@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from talekeeper import rim
-from talekeeper.errors import InvalidInput
+from talekeeper.errors import InvalidInput, quoted
 from talekeeper.ports import ChatModel
 from talekeeper.table.brain import Brain
 from talekeeper.table.cast.brain import BUILT_IN, ROLES, Mishap, ModelBrain
@@ -121,7 +121,7 @@ def _voice(role: str, raw: object, shared: Mapping[str, str]) -> Voice:
     if isinstance(raw, str):
         return Voice(_text(raw, role), shared.get("base_url"), shared.get("key_from"))
     if not isinstance(raw, Mapping) or "model" not in raw:
-        raise InvalidInput(f'{role} must be a model such as "openai:gpt-5-mini", or {{ model = "…", … }}, not {raw!r}')
+        raise InvalidInput(f'{role} must be a model such as "openai:gpt-5-mini", or {{ model = "…", … }}, not {quoted(raw)}')
     texts = {name: _text(raw.get(name, shared.get(name)), f"{role}.{name}") for name in _SHARED if name in raw or name in shared}
     most = rim.whole(raw["max_tokens"], f"{role}.max_tokens", least=16) if "max_tokens" in raw else None
     settings = tuple((name, _setting(value, f"{role}.{name}")) for name, value in raw.items() if name not in (*_OWN, *_SHARED))
@@ -131,7 +131,7 @@ def _voice(role: str, raw: object, shared: Mapping[str, str]) -> Voice:
 def _table(raw: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     table = raw.get(name, {})
     if not isinstance(table, Mapping):
-        raise InvalidInput(f"[{name}] must be a table, not {table!r}")
+        raise InvalidInput(f"[{name}] must be a table, not {quoted(table)}")
     return table
 
 
@@ -140,7 +140,7 @@ def _known(raw: Mapping[str, Any], names: Collection[str], what: str, where: str
         if name not in names:
             close = difflib.get_close_matches(name, names, n=1)
             hint = f"did you mean {close[0]!r}?" if close else f"there are: {', '.join(names)}"
-            raise InvalidInput(f"unknown {what} {name!r}{f' {where}' if where else ''}; {hint}")
+            raise InvalidInput(f"unknown {what} {quoted(name)}{f' {where}' if where else ''}; {hint}")
 
 
 def _text(value: object, what: str) -> str:
@@ -149,7 +149,7 @@ def _text(value: object, what: str) -> str:
 
 def _setting(value: object, what: str) -> Any:
     if not isinstance(value, str | int | float | bool):
-        raise InvalidInput(f"{what} must be text, a number or true or false, not {value!r}")
+        raise InvalidInput(f"{what} must be text, a number or true or false, not {quoted(value)}")
     return value
 
 
@@ -158,7 +158,7 @@ def _seconds(name: str, value: object) -> float | int:
         return rim.whole(value, "attempts", least=1)
     least = 0 if name == "pause" else 0.001
     if isinstance(value, bool) or not isinstance(value, int | float) or value < least:
-        raise InvalidInput(f"{name} must be a number of seconds above {0 if name != 'pause' else 'or equal to 0'}, not {value!r}")
+        raise InvalidInput(f"{name} must be a number of seconds above {0 if name != 'pause' else 'or equal to 0'}, not {quoted(value)}")
     return float(value)
 
 

@@ -20,7 +20,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
-from talekeeper.errors import InvalidInput, ModelFailed, WrongType
+from talekeeper.errors import InvalidInput, ModelFailed, WrongType, quoted
 from talekeeper.ports import ChatModel, Message, Spending
 from talekeeper.tokens import estimate_tokens
 
@@ -136,7 +136,7 @@ def find(model: Modelled, *, base_url: str | None = None, key_from: str | None =
             return model
         if callable(model):
             return Called(model)
-    raise WrongType(f"expected a model's name such as 'openai:gpt-5-mini', a model or an async callable, found {model!r}")
+    raise WrongType(f"expected a model's name such as 'openai:gpt-5-mini', a model or an async callable, found {quoted(model)}")
 
 
 def _served(model: Any, settings: Mapping[str, Any]) -> Model:
@@ -154,16 +154,16 @@ def _by_name(text: str, base_url: str | None, key_from: str | None, settings: Ma
 
     provider, colon, name = text.strip().partition(":")
     if not colon or not name.strip():
-        raise InvalidInput(f"a model is named provider:name, such as {_EXAMPLES}; found {text!r}")
+        raise InvalidInput(f"a model is named provider:name, such as {_EXAMPLES}; found {quoted(text)}")
     if provider == "local":
         if base_url is not None:
-            raise InvalidInput(f"{text!r} runs in this process and has no base URL: leave one of the two out")
+            raise InvalidInput(f"{quoted(text)} runs in this process and has no base URL: leave one of the two out")
         return local.open_model(name.strip(), **settings)
     if base_url is None and provider not in hosted.PROVIDERS:
         known = hosted.knows(provider)
         close = difflib.get_close_matches(provider, [*hosted.PROVIDERS, "local"], n=1)
         if known is False or (known is None and close):
-            raise InvalidInput(f"no provider {provider!r}" + (f"; did you mean {close[0]!r}?" if close else f"; write {_EXAMPLES}"))
+            raise InvalidInput(f"no provider {quoted(provider)}" + (f"; did you mean {close[0]!r}?" if close else f"; write {_EXAMPLES}"))
     return hosted.open_model(provider, name.strip(), base_url, key_from, settings)
 
 

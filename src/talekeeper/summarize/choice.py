@@ -1,0 +1,205 @@
+"""Which sentences go together into a fold: the best for their length that fit, spread over the run that the fold tells of.
+
+The run is cut into stretches: the turns of a chunk, or eighths of what a larger fold tells of. Each sentence has a rank within its
+stretch, by its worth for its length. The stretches take turns: the next sentence comes from the one whose best is the best of all, and
+every sentence that a stretch has told counts against its next. So nothing is weighed again but the next in line of one stretch, however
+many sentences there are.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+from itertools import islice
+from operator import attrgetter
+from typing import NamedTuple
+
+from talekeeper.kept import kept
+from talekeeper.summarize.speech import quotation
+from talekeeper.summarize.words import listed, normalise, read
+from talekeeper.tokens import estimate_tokens
+
+FADE = 0.8
+"""What a stretch's next sentence counts, beside what it would have counted before the last."""
+_FADES = 2.0
+"""By how much it may count less at most, for each that was told: what matters most fades little."""
+_BASE = 25.0
+"""Tokens by which every sentence seems longer when it is chosen: a short one is not all that cheap."""
+_LEAST = -1.0
+"""What a sentence must be worth to be taken at all."""
+_ENOUGH = 1.5
+"""What it must be worth to be taken once the fold is half full, and into a larger fold beside others."""
+_WEIGHTY = 8.0
+"""From this worth on, sentences of larger folds are held against each other: do they say the same?"""
+_FILLER = 3.0
+"""What any sentence is worth: some sentences are better than one only by what they have above that."""
+_TRIED = 6
+_NO_ROOM = 4
+_ENDS = " .!?…。！？\"'”’»」』"
+"""How two sentences may end that say the same."""
+_FEW = 16
+"""Up to so many sentences it is worth trying others in their place; among more, one does not matter as much."""
+
+_cost = kept(1 << 12)(estimate_tokens)
+"""What a sentence takes of the room. The same sentences come back in larger folds and digests."""
+
+
+def rank(worth: float, text: str) -> float:
+    """What a sentence is worth for its length."""
+    return worth / (_BASE + _cost(text))
+
+
+def choose(
+    texts: Sequence[str], worths: Sequence[float], names: Sequence[Sequence[str]], stretches: Sequence[int], limit: int, *, again: bool
+) -> list[int]:
+    """The places of the sentences that fit the limit together, in order; the best one alone, fitting or not, where they would be worth
+    less than that. Never none, if there are any. `again`: they come from smaller folds, and may tell the same."""
+    if not texts:
+        return []
+    chosen = _take(texts, list(worths), names, stretches, limit, again)
+    best = max(worths)
+    if not chosen or (sum([worths[at] for at in chosen]) < best / 2 and best not in [worths[at] for at in chosen]):
+        return [worths.index(best)]
+    slack = limit - sum([_cost(texts[at]) for at in chosen])
+    while slack * 2 <= len(chosen) > 1 and estimate_tokens(" ".join([texts[at] for at in sorted(chosen)])) > limit:
+        chosen.pop()  # each count was rounded: it may be half a token more
+    return sorted(chosen)
+
+
+def _take(
+    texts: Sequence[str], worths: list[float], names: Sequence[Sequence[str]], stretches: Sequence[int], limit: int, again: bool
+) -> list[int]:
+    """The same in the order in which they were taken, while there is room."""
+    costs = [_cost(text) for text in texts]
+    queues: list[list[tuple[float, int]]] = [[] for _ in range(max(stretches) + 1)]
+    for at, worth in enumerate(worths):
+        if worth > _LEAST:
+            queues[stretches[at]].append((-worth / (_BASE + costs[at]), at))
+    for queue in queues:
+        heapq.heapify(queue)
+    heads = sorted([queue[0] for queue in queues if queue])
+    told, said, weighty = [0] * len(queues), set[str](), Told()
+    chosen: list[int] = []
+    spare: list[int] = []
+    room, least = limit, max(_NO_ROOM + 1, min(costs))
+    while heads and (room >= least or not chosen):
+        at = heads[0][1]
+        stretch, worth, cost, text = stretches[at], worths[at], costs[at], texts[at]
+        queue = queues[stretch]
+        heapq.heappop(queue)
+        if cost > room:
+            spare.append(at)
+        elif (worth >= _ENOUGH or (room * 2 >= limit and not (again and chosen))) and (key := text.rstrip(_ENDS)) not in said:
+            news = weighty.add(text, names[at]) if again and worth >= _WEIGHTY else 1.0
+            if news == 1:
+                chosen.append(at)
+                room -= cost
+                told[stretch] += 1
+                said.add(key)
+            elif news:
+                worths[at] = worth * news
+                heapq.heappush(queue, (-worths[at] / (_BASE + cost), at))
+        if queue:
+            at, before = queue[0][1], told[stretch]
+            heapq.heapreplace(heads, (-_faded(worths[at], before) / (_BASE + costs[at]), at))
+        else:
+            heapq.heappop(heads)
+    if len(chosen) > _FEW:
+        return chosen
+    spare += [at for queue in queues for _, at in queue]
+    best = sorted([(-worths[at], at) for at in spare if worths[at] >= _ENOUGH])
+    others = list(islice((at for _, at in best if texts[at].rstrip(_ENDS) not in said), _TRIED))
+    over = {at: _faded(worths[at], told[stretches[at]] - 1) - _FILLER for at in chosen}
+    over |= {at: _faded(worths[at], told[stretches[at]]) - _FILLER for at in others}
+    return _exchanged(over, {at: costs[at] for at in chosen}, {at: costs[at] for at in others}, room)
+
+
+def _faded(worth: float, before: int) -> float:
+    """What a sentence is still worth after so many of its stretch."""
+    return max(worth * FADE**before, worth - _FADES * before)
+
+
+def _exchanged(over: dict[int, float], costs: dict[int, int], spare: dict[int, int], room: int) -> list[int]:
+    """Makes better use of the room: some spare drafts (best first) in the place of a lesser one, or one in the place of up to three."""
+    least_first = sorted(over, key=lambda at: (over[at], at))
+    most = sum([over[at] for at in spare if over[at] > 0])
+    for out in [at for at in least_first if at in costs]:
+        if over[out] + 0.3 >= most:
+            break
+        left, into = room + costs[out], []
+        for at in spare:
+            if spare[at] <= left and at not in costs:
+                into.append(at)
+                left -= spare[at]
+        if into and sum([over[at] for at in into]) > over[out] + 0.3:
+            del costs[out]
+            costs.update((at, spare[at]) for at in into)
+            room = left
+    for at in spare:
+        left, gone = room - spare[at], list[int]()
+        for out in least_first:
+            if left >= 0 or len(gone) == 3:
+                break
+            if out in costs:
+                gone.append(out)
+                left += costs[out]
+        if at not in costs and left >= 0 and (not gone or sum([over[out] for out in gone]) + 0.3 < over[at]):
+            for out in gone:
+                del costs[out]
+            costs[at] = spare[at]
+            room = left
+    return list(costs)
+
+
+# --- what was told already -------------------------------------------------------------------------------------------
+
+
+class _Said(NamedTuple):
+    """What a sentence of a fold says, for comparing: who speaks, and whether of themselves, its telling words, and its numbers."""
+
+    by: str
+    own: bool
+    words: frozenset[str]
+    numbers: frozenset[str]
+
+
+_norm = attrgetter("norm")
+
+
+@kept(1 << 12)
+def _said(text: str) -> _Said:
+    by, quoted = quotation(text)
+    norms = frozenset(map(_norm, read(quoted, "en")))  # words are compared alike in all languages
+    numbers = frozenset([norm for norm in norms if norm[:1].isdigit()]) | (norms & listed("number"))
+    telling = frozenset([norm for norm in norms if len(norm) > 3])
+    return _Said(normalise(by.split()[-1]) if by else "", not norms.isdisjoint(listed("first")), telling, numbers)
+
+
+class Told:
+    """What has been told, to hold others against: a debt is not told three times, but two debts are."""
+
+    __slots__ = ("_all", "_by_number")
+
+    def __init__(self) -> None:
+        self._all: list[tuple[_Said, frozenset[str]]] = []
+        self._by_number: dict[str, list[tuple[_Said, frozenset[str]]]] = {}
+
+    def add(self, text: str, names: Sequence[str]) -> float:
+        """Tells a sentence, if it is news, and how much of it is: nothing, if half of it was told by another, with all its names and
+        numbers; half, if much of it was; else all of it."""
+        said, of, news = _said(text), frozenset(names), 1.0
+        by, own, words, numbers = said
+        others = min([self._by_number.get(number, []) for number in numbers], key=len) if numbers else self._all
+        for old, known in others:
+            same_names = of <= known
+            if not (same_names or numbers) or not numbers <= old.numbers or (shared := len(words & old.words)) < 2:
+                continue
+            if same_names and 2 * shared >= len(words) and (not own or by == old.by or by in known):
+                return 0.0
+            if numbers and 5 * shared >= 2 * min(len(words), len(old.words)):
+                news = 0.5
+        if news == 1:
+            self._all.append((said, of))
+            for number in numbers:
+                self._by_number.setdefault(number, []).append((said, of))
+        return news

@@ -1,0 +1,343 @@
+"""Two processes on one file who change one story at the same moment: who comes second builds on what is there then, or is told so."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pytest
+
+import talekeeper as tk
+from talekeeper.doctor import examine, examine_file
+from talekeeper.ports import Commit, Message
+
+if TYPE_CHECKING:
+    from tests.conftest import OpenKeeper
+
+KEY = tk.MemoryKey("acme", "ana", "race")
+SEATS = (tk.Seat("dm", role="dm", token_limit=200), tk.Seat("a", token_limit=150))
+MOMENT = {"type": "discovery", "summary": "A door.", "significance": 0.5}
+Call = Callable[[tk.Story], Awaitable[Any]]
+
+
+class Two(NamedTuple):
+    """One story in two keepers on one file, and a turn, a mark and a fold of it that both know."""
+
+    one: tk.Story
+    other: tk.Story
+    turn: tk.Turn
+    mark: tk.Marked
+    fold: tk.Fold
+
+    async def race(self, second: Call, first: Call) -> Any:
+        """What `second` gives to the other one, where `first` is done by the one just before the other's first write arrives."""
+        store = self.other._keeper.store
+        write = store.write
+
+        async def late(commit: Commit) -> int:
+            store.write = write  # type: ignore[method-assign]
+            await first(self.one)
+            return await write(commit)
+
+        store.write = late  # type: ignore[method-assign]
+        try:
+            return await second(self.other)
+        finally:
+            assert store.write is not late, "nothing was written: there was no race"
+
+    async def look(self) -> Any:
+        """All that there is, in the order of the log, on every branch; each of them can be read."""
+        branches = await self.one.branches()
+        lines = [await self.one.switch(branch.name) for branch in branches]
+        kinds = tk.model.HEARD_KINDS | tk.model.AUTHOR_KINDS
+        contexts = [(await line.context(seat, budget=budget)).text for line in lines for seat in ("dm", "a") for budget in (150, 900)]
+        return branches, [await line.turns(kinds=kinds) for line in lines], contexts
+
+
+@pytest.fixture
+async def two(open_file: OpenKeeper) -> AsyncIterator[Two]:
+    one, other = await open_file(), await open_file()
+    story = await one.story(KEY, seats=SEATS)
+    for number in range(59):
+        await story.append("dm", f"Turn {number} tells of Mira and the {number} crowns at the gate of the mill.")
+    mark = await story.mark("moment", MOMENT, of=[50])
+    pair = Two(story, await other.story(KEY), await story.turn(50), mark, (await story.folds("dm"))[-1])
+    yield pair
+    for keeper in (one, other):
+        assert await examine(keeper, KEY) == []
+
+
+def rewind(story: tk.Story) -> Awaitable[Any]:
+    return story.rewind(5)
+
+
+def append(story: tk.Story) -> Awaitable[Any]:
+    return story.append("a", "I draw my sword.")
+
+
+def lost_races() -> dict[str, tuple[Call, Callable[[Two], Call], type[tk.TalekeeperError]]]:
+    """What the one does first, what the other wanted meanwhile, and what it is told."""
+
+    def marks(turn: tk.Turn) -> list[tk.Mark]:
+        return [tk.Mark("moment", MOMENT, of=(turn,))]
+
+    return {
+        "rewind behind a rewind": (rewind, lambda t: lambda s: s.rewind(15), tk.UnknownTurn),
+        "rewind to a turn that is gone": (rewind, lambda t: lambda s: s.rewind(t.turn), tk.UnknownTurn),
+        "fork from what was undone": (rewind, lambda t: lambda s: s.fork(at=15, name="f"), tk.UnknownTurn),
+        "regenerate what was undone": (rewind, lambda t: lambda s: s.regenerate("Again."), tk.Conflict),
+        "regenerate what is no longer the newest": (append, lambda t: lambda s: s.regenerate("Again."), tk.Conflict),
+        "regenerate twice": (lambda s: s.regenerate("One."), lambda t: lambda s: s.regenerate("Two."), tk.Conflict),
+        "edit by number": (rewind, lambda t: lambda s: s.edit(50, "Edited."), tk.UnknownTurn),
+        "edit by id": (rewind, lambda t: lambda s: s.edit(t.turn.id, "Edited."), tk.UnknownTurn),
+        "edit what was forgotten": (lambda s: s.forget(50), lambda t: lambda s: s.edit(t.turn, "Edited."), tk.UnknownTurn),
+        "pin": (rewind, lambda t: lambda s: s.pin(t.turn), tk.UnknownTurn),
+        "unpin": (rewind, lambda t: lambda s: s.unpin(t.turn), tk.UnknownTurn),
+        "override": (rewind, lambda t: lambda s: s.override(t.fold.id, "Mine."), tk.UnknownFold),
+        "mark": (rewind, lambda t: lambda s: s.mark("moment", MOMENT, of=[50]), tk.UnknownTurn),
+        "mark what was forgotten": (lambda s: s.forget(50), lambda t: lambda s: s.mark("moment", MOMENT, of=[50]), tk.UnknownTurn),
+        "mark many": (rewind, lambda t: lambda s: s.mark_many(marks(t.turn)), tk.UnknownTurn),
+        "drop a mark": (rewind, lambda t: lambda s: s.mark("moment", MOMENT, of=[3], drops=[t.mark.id]), tk.InvalidInput),
+        "append with a mark": (rewind, lambda t: lambda s: s.append("dm", "So.", marks=marks(t.turn)), tk.UnknownTurn),
+        "append with a mark and an id": (
+            rewind, lambda t: lambda s: s.append("dm", "So.", id="mine", marks=marks(t.turn)), tk.UnknownTurn,
+        ),
+        "reveal": (rewind, lambda t: lambda s: s.reveal(50, ["a"]), tk.UnknownTurn),
+        "reveal what was forgotten": (lambda s: s.forget(50), lambda t: lambda s: s.reveal(t.turn, ["a"]), tk.UnknownTurn),
+        "two forks of one name": (lambda s: s.fork(name="x"), lambda t: lambda s: s.fork(name="x"), tk.InvalidInput),
+        "rewind what was expected otherwise": (
+            append, lambda t: lambda s: s.rewind(5, expected_version=s.version), tk.Conflict,
+        ),
+    }  # fmt: skip
+
+
+LOST = lost_races()
+
+
+@pytest.mark.parametrize("name", LOST)
+async def test_what_can_no_longer_be_meant_is_refused_and_changes_nothing(two: Two, name: str) -> None:
+    first, wanted, error = LOST[name]
+    before: Any = None
+
+    async def and_look(story: tk.Story) -> None:
+        nonlocal before
+        await first(story)
+        before = await two.look()
+
+    with pytest.raises(error):
+        await two.race(wanted(two), and_look)
+    assert await two.look() == before
+
+
+async def test_a_fold_that_someone_else_wrote_over_is_no_longer_there(two: Two) -> None:
+    with pytest.raises(tk.UnknownFold):
+        await two.race(lambda s: s.override(two.fold.id, "Mine."), lambda s: s.override(two.fold.id, "Theirs."))
+    assert "Theirs." in [fold.text for fold in await two.other.folds("dm")]
+
+
+async def test_a_number_means_the_turn_that_had_it_when_it_was_said(two: Two) -> None:
+    async def another_fifty(story: tk.Story) -> None:
+        await story.rewind(5)
+        await story.append_many([tk.Draft("dm", f"Another way, {number}.") for number in range(60)])
+
+    calls: list[Call] = [lambda s: s.edit(50, "Edited."), lambda s: s.rewind(50), lambda s: s.mark("moment", MOMENT, of=[50])]
+    for call in calls:
+        with pytest.raises(tk.UnknownTurn):
+            await two.race(call, another_fifty)
+    assert len(await two.one.turns()) == 65
+
+
+async def test_who_comes_second_builds_on_what_is_there(two: Two) -> None:
+    head = two.one.head
+    assert (await two.race(lambda s: s.append("dm", "Second."), append)).seq == head + 2
+    assert await two.race(lambda s: s.rewind(5), append) == 5
+    assert await two.race(lambda s: s.rewind(4), lambda s: s.rewind(5)) == 4
+    lines = (await two.one.stats()).branches
+    assert await two.race(lambda s: s.rewind(3), lambda s: s.rewind(3)) == 3
+    assert (await two.one.stats()).branches == lines + 1, "both went to the same place"
+    assert (await two.race(lambda s: s.edit(2, "Edited."), append)).text == "Edited."
+    assert (await two.race(lambda s: s.pin(2), append)).id == (await two.one.turn(2)).id
+    forks = await two.race(lambda s: s.fork(), lambda s: s.fork())
+    assert (forks.branch, forks.head) == ("fork-2", two.one.head)
+    edited = await two.race(lambda s: s.edit(2, "Once more."), lambda s: s.edit(2, "Twice."))
+    assert edited == await two.one.turn(2)
+    assert await two.race(lambda s: s.forget(2), rewind_to_the_first) is None
+    assert "Once more." not in str([await line.turns() for line in [await two.one.switch(b.name) for b in await two.one.branches()]])
+
+
+async def rewind_to_the_first(story: tk.Story) -> None:
+    await story.rewind(1)
+
+
+async def test_what_has_an_id_is_told_once_whoever_tells_it(two: Two) -> None:
+    calls: dict[str, Call] = {
+        "append": lambda s: s.append("dm", "Once.", id="append"),
+        "enter": lambda s: s.enter("a", "inn", id="enter"),
+        "leave": lambda s: s.leave("a", id="leave"),
+        "session": lambda s: s.begin_session(id="session"),
+        "note": lambda s: s.note("Lore.", id="note"),
+        "reveal": lambda s: s.reveal(50, ["a"], id="reveal"),
+        "regenerate": lambda s: s.regenerate("Told anew.", id="regenerate"),
+    }
+    for name, call in calls.items():
+        first: list[tk.Turn] = []
+
+        async def do(story: tk.Story, call: Call = call, first: list[tk.Turn] = first) -> None:
+            first.append(await call(story))
+
+        second = await two.race(call, do)
+        assert (second.id, second.text, second.seq) == (name, first[0].text, first[0].seq)
+        assert [turn.id for turn in await two.one.turns()].count(name) == 1
+
+
+async def test_of_two_who_adopt_one_line_the_second_is_told_that_it_has_gone(two: Two) -> None:
+    await two.one.rewind(5)
+    with pytest.raises(tk.UnknownBranch):
+        await two.race(lambda s: s.adopt("main~1"), lambda s: s.adopt("main~1"))
+    await two.one.fork(name="x")
+
+    async def give_the_name_away(story: tk.Story) -> None:
+        await story.adopt("x")
+        await story.fork(name="x", at=2)
+
+    with pytest.raises(tk.Conflict):
+        await two.race(lambda s: s.adopt("x"), give_the_name_away)
+
+
+async def test_what_others_write_about_a_turn_while_it_is_forgotten_is_forgotten_with_it(two: Two, tmp_path: Path) -> None:
+    async def tell_of_it(story: tk.Story) -> None:
+        await story.edit(50, "The password is xyzzyplugh.")
+        await story.mark("moment", {**MOMENT, "summary": "xyzzyplugh!"}, of=[50])
+        await story.append_many([tk.Draft("dm", f"And on it goes, {number}.") for number in range(300)])
+        await story._hot.checkpoint()
+
+    await two.race(lambda s: s.forget(50), tell_of_it)
+    for keeper in (two.one._keeper, two.other._keeper):
+        await keeper.close()
+    assert all(b"xyzzyplugh" not in path.read_bytes() for path in tmp_path.glob("stories.db*"))
+    for story in (two.one, two.other):
+        await story._keeper.__aenter__()
+
+
+@pytest.mark.parametrize("here", [True, False])
+async def test_a_model_that_answers_late_brings_back_nothing_that_was_forgotten(open_file: OpenKeeper, tmp_path: Path, here: bool) -> None:
+    asked, answer = asyncio.Event(), asyncio.Event()
+
+    async def model(messages: Sequence[Message]) -> str:
+        if "xyzzyplugh" not in messages[-1]["content"]:
+            return "Mira counted the crowns at the gate of the mill [1]."
+        asked.set()
+        await answer.wait()
+        return "Mira told of xyzzyplugh at the gate of the mill [1]."
+
+    one, other = await open_file(summarizer=model), await open_file()
+    story = await one.story(KEY, seats=[tk.Seat("dm", role="dm", token_limit=200)])
+    told = "Turn {} tells of Mira and the crowns at the gate of the mill, and of much else beside that nobody counts."
+    await story.append_many([tk.Draft("dm", told.format(n) + " The word is xyzzyplugh." * (n == 3)) for n in range(60)])
+    settled = asyncio.create_task(story.settle())
+    await asked.wait()
+    await (story if here else await other.story(KEY)).forget(4)
+    answer.set()
+    await settled
+    assert {fold.made_by for fold in await story.folds("dm")} == {"model"}
+    for keeper in (one, other):
+        await keeper.close()
+    assert all(b"xyzzyplugh" not in path.read_bytes() for path in tmp_path.glob("stories.db*"))
+
+
+async def test_a_branch_that_another_process_made_can_be_switched_to(two: Two) -> None:
+    made = await two.one.fork(at=7, name="elsewhere")
+    assert (await two.other.switch("elsewhere")).head == made.head == 7
+    with pytest.raises(tk.UnknownBranch):
+        await two.other.switch("nowhere")
+
+
+async def test_a_branch_writes_only_where_its_name_stands_now(two: Two) -> None:
+    """All branches in a process share one record: what one of them has learnt must not vouch for the others."""
+    fork = await two.other.fork(at=9, name="elsewhere")
+    for again in range(3):
+        await two.one.rewind(5 + again)
+        await fork.turns()
+        await two.other.append("dm", "On the line that goes on.")
+        assert (await two.one.turns())[-1].text == "On the line that goes on."
+    await two.other.adopt("elsewhere")
+    with pytest.raises(tk.UnknownBranch):
+        await fork.append("dm", "On a line that bears another name by now.")
+    assert await two.one.turns() == await two.other.turns()
+
+
+# -- as fast as they can -------------------------------------------------------------------------------------------------
+
+
+async def play(story: tk.Story, name: str, dice: random.Random, steps: int) -> int:
+    """Does whatever comes to mind to a story and to branches of it; returns how often it worked."""
+    done = 0
+    for step in range(steps):
+        try:
+            await act(story, f"{name}-{step}", dice)
+            done += 1
+            if dice.random() < 0.1:
+                story = await story.switch(dice.choice([branch.name for branch in await story.branches()][-4:]))
+        except tk.UnknownBranch:  # someone else has adopted it
+            story = await story.switch("main")
+        except (tk.InvalidInput, tk.Conflict, tk.BudgetTooSmall):
+            pass
+    return done
+
+
+async def act(story: tk.Story, name: str, dice: random.Random) -> None:
+    head = max(1, story.head)
+    turn = dice.randint(1, head)
+    calls: list[Callable[[], Awaitable[Any]]] = [
+        lambda: story.append("dm", f"{name} tells of the crowns of Mira."),
+        lambda: story.append("a", f"{name} draws a sword.", id=name),
+        lambda: story.append_many([tk.Draft("dm", f"{name} goes on, {n}: the mill, the gate, the river.") for n in range(12)]),
+        lambda: story.rewind(dice.randint(max(0, head - 6), head)),
+        lambda: story.fork(at=turn if dice.random() < 0.5 else None, name=dice.choice([None, f"way-{dice.randint(1, 9)}"])),
+        lambda: story.regenerate(f"{name} tells it anew."),
+        lambda: story.edit(turn, f"{name} edits."),
+        lambda: story.pin(turn) if dice.random() < 0.5 else story.unpin(turn),
+        lambda: story.mark("moment", MOMENT, of=[turn]),
+        lambda: override(story, dice, f"{name} sums it up."),
+        lambda: story.forget(turn),
+        lambda: story.reveal(turn, ["a"]),
+        lambda: story.enter("a", dice.choice(["inn", "mill"])),
+        lambda: adopt(story, dice),
+        lambda: story.context(dice.choice(["dm", "a"]), budget=dice.choice([80, 400])),
+    ]
+    await dice.choice(calls)()
+
+
+async def override(story: tk.Story, dice: random.Random, text: str) -> None:
+    folds = await story.folds("dm")
+    if folds:
+        await story.override(dice.choice(folds).id, text)
+
+
+async def adopt(story: tk.Story, dice: random.Random) -> None:
+    if story.branch == "main":  # else there would be no main any more
+        await story.adopt(dice.choice([branch.name for branch in await story.branches()]))
+
+
+@pytest.mark.parametrize("seed", range(2))
+async def test_two_who_do_whatever_they_like_at_once_leave_a_file_in_order(open_file: OpenKeeper, tmp_path: Path, seed: int) -> None:
+    one, other = await open_file(), await open_file()
+    story = await one.story(KEY, seats=SEATS)
+    await story.append_many(
+        [tk.Draft("dm", f"Turn {number} tells of Mira and the crowns at the gate of the mill.") for number in range(40)]
+    )
+    players = [(story, "Ana"), (await other.story(KEY), "Bo"), (story, "Cy"), (await other.story(KEY), "Di")]
+    done = await asyncio.gather(*(play(each, name, random.Random(f"{seed} {name}"), 60) for each, name in players))
+    assert min(done) > 10
+    for keeper in (one, other):
+        await keeper.close()
+    assert examine_file(tmp_path / "stories.db") == []
+    keeper = await open_file()
+    assert await examine(keeper, KEY) == []
+    for branch in await (await keeper.story(KEY)).branches():
+        line = await keeper.story(KEY, branch=branch.name)
+        assert len(await line.turns()) <= line.head == branch.head
+        assert (await line.context("a", budget=300)).tokens <= 300
