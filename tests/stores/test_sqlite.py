@@ -405,6 +405,27 @@ async def test_a_writer_waits_for_another_process_and_the_loop_goes_on(path: Pat
     await store.close()
 
 
+async def test_one_who_writes_as_fast_as_can_be_lets_others_have_their_turn(store: SqliteStore) -> None:
+    """A story that is alone with the store writes without a turn of the loop, but not for long."""
+    story = await store.create(KEY, {})
+    turns = 0
+
+    async def look_in() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    other = asyncio.create_task(look_in())
+    began = time.perf_counter()
+    for seq in range(1, 501):
+        await store.write(Commit(story.id, story.rev, entries=[entry(seq)]))
+    spent = time.perf_counter() - began
+    other.cancel()
+    assert turns > spent / 0.05
+    assert len(await log(store, story)) == 500
+
+
 async def test_a_full_disk_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
     script = f"""{PRELUDE}
 async def main():

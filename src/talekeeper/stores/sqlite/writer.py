@@ -56,7 +56,9 @@ class Writer:
 
     def take(self, jobs: Jobs) -> None:
         """Accepts jobs; their futures are resolved when they are durable. On the loop's thread."""
-        if len(jobs.works) > 1 or self._under_way or not self._write_here(jobs):
+        if len(jobs.works) == 1 and (outcomes := self.write_here(jobs.works)):
+            _resolve(jobs.futures, outcomes)
+        else:
             self._under_way += len(jobs.works)
             self._queue.put(jobs)
 
@@ -78,27 +80,25 @@ class Writer:
         self._upkeep.close()
         self._db.close()
 
-    def _write_here(self, jobs: Jobs) -> bool:
-        """Writes one short commit at once. False where it is not short, or someone else is at the file."""
-        works = jobs.works
-        if self._pace > LONG_SECONDS or not self._lock.acquire(blocking=False):
-            return False
+    def write_here(self, works: list[Work]) -> list[Any]:
+        """The outcome of one short commit, which is durable; none where it is not short, or someone else is at the file."""
+        if self._under_way or self._pace > LONG_SECONDS or not self._lock.acquire(blocking=False):
+            return []
         try:
             if not _is_short(works[0]):
-                return False
+                return []
             outcomes = self._append_alone(works)
             if not outcomes:
                 self._db.execute("BEGIN IMMEDIATE")
                 outcomes = self._write(works)
         except Exception as exc:  # as in _write: it must reach the one who caused it
             if is_busy(exc):
-                return False
+                return []
             outcomes = self._fail(works, exc)
         finally:
             self._lock.release()
-        _resolve(jobs.futures, outcomes)
         self._upkeep.wrote()
-        return True
+        return outcomes
 
     # -- the thread ------------------------------------------------------------------------------------------------------
 
