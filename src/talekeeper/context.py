@@ -415,7 +415,7 @@ def _rooms(wish: Wish, canon: bool) -> dict[int, int]:
 
 def _highlights(wish: Wish, chunks: _Chunks, cut: int, blocks: Sequence[Block], sources: Sources) -> list[Line]:
     """The most telling turns before the cut that are not shown as they are, for the recipe's part of that name; best first."""
-    part = next((part for part in wish.recipe.volatile if part.name == "highlights"), None)
+    part = wish.recipe.highlights
     if part is None or not cut:
         return []
     shown = {source for block in blocks for item in block.items if item.kind == "turn" for source in item.sources}

@@ -7,7 +7,7 @@ take at the most). What is pinned never drops silently.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from talekeeper import rim
@@ -93,6 +93,8 @@ class Recipe:
     story_heading_dm: str = "## Story So Far\n"
     recent_heading: str = "## Recent Events\n"
     volatile: tuple[Part, ...] = _PARTS
+    highlights: Part | None = field(init=False, repr=False, compare=False)
+    """The volatile part of that name, if there is one."""
 
     def __post_init__(self) -> None:
         _check_shares("the recipe", canon=self.canon, story=self.story)
@@ -105,6 +107,7 @@ class Recipe:
             raise WrongType("volatile of the recipe must be a tuple of Part")
         if all(part.name != PINNED_PART.name for part in self.volatile):
             object.__setattr__(self, "volatile", (PINNED_PART, *self.volatile))
+        object.__setattr__(self, "highlights", next((part for part in self.volatile if part.name == "highlights"), None))
         names = [part.name for part in self.volatile]
         if len(set(names)) < len(names):
             raise InvalidInput("two parts of the recipe have the same name")

@@ -109,7 +109,7 @@ class Remembering:
         hot = self._hot
         counter = hot.shared.counter
         if not extras and not hits and not hot.state.pins and counter.additive:  # nothing but the stable part
-            wish = Wish(seat, view, budget, recipe, self._whole(view, budget, recipe, {}))
+            wish = Wish(seat, view, budget, recipe, self._whole(view, budget, recipe, {}) if recipe.highlights else 0)
             try:
                 plan = self._plan(wish)
             except Missing:
@@ -130,7 +130,7 @@ class Remembering:
             raise BudgetTooSmall(kept, budget)
         allowed = budget - kept
         while True:
-            wish = Wish(seat, view, allowed, recipe, self._whole(view, allowed, recipe, rows))
+            wish = Wish(seat, view, allowed, recipe, self._whole(view, allowed, recipe, rows) if recipe.highlights else 0)
             context = await self._fill(wish, budget, rows, pins, hits)
             if counter.additive or not context.text:
                 return context
@@ -145,9 +145,7 @@ class Remembering:
             hits = ()
 
     def _whole(self, view: str, budget: int, recipe: Recipe, rows: Mapping[str, Sequence[Row]]) -> int:
-        """How long a view may be to be shown as it is, beside what else there is to say: for a recipe whose rest goes to the past."""
-        if "highlights" not in [part.name for part in recipe.volatile]:
-            return 0
+        """How long a view may be to be shown as it is, beside what else there is to say, by a recipe with highlights."""
         headings = recipe.recent_heading + (recipe.canon_heading if has_canon(self._hot.state, view) else "")
         headings += "".join(part.heading for part in recipe.volatile if rows.get(part.name))
         beside = sum(row.item.tokens for each in rows.values() for row in each if row.rank != PINNED)
