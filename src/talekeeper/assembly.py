@@ -11,7 +11,8 @@ from dataclasses import replace
 from itertools import groupby
 from typing import NamedTuple
 
-from talekeeper.context import Plan, Wish, block_of
+from talekeeper.context import Plan, block_of
+from talekeeper.cuts import Wish
 from talekeeper.model import Block, Context, Item, LeftOut
 from talekeeper.paragraphs import Line
 from talekeeper.recipe import Note, Part

@@ -16,7 +16,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from talekeeper import rim
-from talekeeper.context import Step, Wish, has_canon, own_cut
+from talekeeper.cuts import Step, Wish, has_canon, own_cut
 from talekeeper.errors import Conflict, InvalidInput, StoreClosed, StoreError, SummaryFailed, TalekeeperError, reason_of
 from talekeeper.folds import ChildrenOf, Node, Path, pack_sentences, roots_until, visible_text
 from talekeeper.hot import Hot

@@ -12,7 +12,8 @@ from functools import cache, partial
 
 from talekeeper import rim
 from talekeeper.assembly import PINNED, Row, assemble, note_row, turn_rows
-from talekeeper.context import MORE_TO_CHOOSE, Plan, Wish, has_canon, make_plan, make_recap, make_stretch, model_cut
+from talekeeper.context import MORE_TO_CHOOSE, Plan, make_plan, make_recap, make_stretch
+from talekeeper.cuts import Wish, has_canon, model_cut
 from talekeeper.errors import BudgetTooSmall, Conflict, InvalidInput, UnknownFold, WrongType, quoted
 from talekeeper.folds import Missing, Node, first_key, leaves_after, rewritten_key, roots_until
 from talekeeper.hot import Hot
