@@ -269,6 +269,10 @@ DAMAGE: dict[str, tuple[Callable[[list[str]], list[str]], str]] = {
     "a time beyond all times": (at_21(time=10**400), "line 21: no number of tokens, or no time"),
     "spending that is no number": (at_first("story", spending={"calls": "x"}), "line 1: .*spending must be numbers"),
     "a branch from nowhere": (at_first("branch", 1, parent=77), "leaves its parent where there is none"),
+    "no main": (
+        lambda lines: [line.replace('"name":"main"', '"name":"x"').replace('"name": "main"', '"name": "x"') for line in lines],
+        "none of the branches before it is called 'main'",
+    ),
     "hearers that are no seats": (at_first("channel", hearers=[["dm"]]), r"line \d+: no channel of this story"),
     "hearers that are numbers": (at_first("channel", hearers=[5]), r"line \d+: no channel of this story"),
     "a mark of nothing": (at_mark(sources=[5]), r"line \d+: a mark's sources must each be an id, a revision and a number"),

@@ -207,6 +207,14 @@ async def test_of_two_who_adopt_one_line_the_second_is_told_that_it_has_gone(two
         await two.race(lambda s: s.adopt("x"), give_the_name_away)
 
 
+async def test_a_fork_that_adopts_main_gets_what_was_told_there_meanwhile(two: Two) -> None:
+    fork = await two.other.fork(at=9, name="elsewhere")
+    head = await two.race(lambda s: fork.adopt("main"), append)
+    assert (await fork.turns())[-1].text == "I draw my sword."
+    assert await fork.turns() == await two.one.turns()
+    assert fork.head == two.one.head == head
+
+
 async def test_what_others_write_about_a_turn_while_it_is_forgotten_is_forgotten_with_it(two: Two, tmp_path: Path) -> None:
     async def tell_of_it(story: tk.Story) -> None:
         await story.edit(50, "The password is xyzzyplugh.")
@@ -318,8 +326,7 @@ async def override(story: tk.Story, dice: random.Random, text: str) -> None:
 
 
 async def adopt(story: tk.Story, dice: random.Random) -> None:
-    if story.branch == "main":  # else there would be no main any more
-        await story.adopt(dice.choice([branch.name for branch in await story.branches()]))
+    await story.adopt(dice.choice([branch.name for branch in await story.branches()]))
 
 
 @pytest.mark.parametrize("seed", range(2))

@@ -1724,6 +1724,32 @@ async def test_adopting_a_line_gives_it_the_name_and_keeps_the_other(story: tk.S
         await story.adopt("main~2")
 
 
+async def test_a_fork_that_adopts_main_goes_on_from_its_end_and_main_stays(keeper: tk.Keeper, story: tk.Story) -> None:
+    await tell(story, 6)
+    fork = await story.fork(at=3, name="what if")
+    await fork.append("rogue", "Another way.")
+    before = await contexts(story)
+    assert await fork.adopt("main") == 6
+    assert await contexts(fork) == before
+    await fork.append("rogue", "And on, elsewhere.")
+    main = await keeper.story(KEY)
+    assert (main.head, await contexts(main)) == (6, before)
+    assert {(line.name, line.parent, line.forked_at, line.head) for line in await main.branches()} == {
+        ("main", None, 0, 6), ("what if~1", "main", 3, 4), ("what if", "main", 6, 7),
+    }  # fmt: skip
+    assert await main.adopt("what if") == 7
+
+
+async def test_a_fork_adopts_a_main_that_has_gone_back_to_where_it_has_nothing_of_its_own(keeper: tk.Keeper, story: tk.Story) -> None:
+    await tell(story, 4)
+    fork = await story.fork(name="what if")
+    for to in (2, 0):
+        await story.rewind(to)
+        assert await fork.adopt("main") == to
+        assert await contexts(fork) == await contexts(await keeper.story(KEY))
+        await fork.append("rogue", "On from there.")
+
+
 async def test_a_fork_cannot_be_named_like_what_a_rewind_leaves_behind(story: tk.Story) -> None:
     await tell(story, 2)
     with pytest.raises(tk.InvalidInput, match="kept for what rewinds leave behind"):

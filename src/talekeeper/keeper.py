@@ -19,7 +19,7 @@ from talekeeper.kept import let_go
 from talekeeper.model import MemoryKey, Seat
 from talekeeper.ports import ChatModel, Clock, Commit, Store, TokenCounter, wall_clock
 from talekeeper.recent import Allowance
-from talekeeper.shared import Shared, seat_to_json, seats_of
+from talekeeper.shared import MAIN, Shared, seat_to_json, seats_of
 from talekeeper.stores import check_target, open_store
 from talekeeper.story import Story
 from talekeeper.summarize.janitor import Janitor
@@ -91,7 +91,7 @@ class Keeper:
 
     # -- stories ---------------------------------------------------------------------------------------------------------
 
-    async def story(self, key: MemoryKey, *, seats: Sequence[Seat] | None = None, branch: str = "main") -> Story:
+    async def story(self, key: MemoryKey, *, seats: Sequence[Seat] | None = None, branch: str = MAIN) -> Story:
         """The story under the key. `seats` make it if it is new, and join it if it is not; without them it must exist."""
         key = rim.key(key)
         rim.string(branch, "branch")

@@ -15,6 +15,8 @@ from talekeeper.ports import Branch, Store, StoryRecord, TokenCounter
 from talekeeper.recent import Allowance
 
 OPEN_ENDED = 1 << 60
+MAIN = "main"
+"""The branch that is opened where nobody names one: every story has it from its beginning, and for ever."""
 
 
 def seat_to_json(seat: Seat) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from talekeeper.paragraphs import as_fold
 from talekeeper.ports import Branch, Commit, Entry, Erase, FoldRecord, Position, Span, StoryRecord, targets
 from talekeeper.remembering import Remembering
 from talekeeper.replay import Past, look_back
+from talekeeper.shared import MAIN, path_to
 from talekeeper.state import COMMON
 from talekeeper.telling import SPOKEN, TRIES, Draft, Made, Telling, step_aside
 
@@ -177,7 +178,8 @@ class Story(Telling, Remembering):
 
     async def adopt(self, branch: str) -> int:
         """Goes over to another line of the story, such as one that a rewind left behind: from now on it bears this branch's name, and
-        what bore it stays under another. Returns the number of its newest entry."""
+        what bore it stays under another. The line "main" keeps its name for those who look for it: this branch goes on from its end.
+        Returns the number of its newest entry."""
         hot = self._hot
         rim.string(branch, "branch")
         meant: int | None = None
@@ -190,13 +192,20 @@ class Story(Telling, Remembering):
             if meant not in (None, other.id):
                 raise Conflict(f"the name {branch!r} has gone to another line meanwhile: look at the branches again")
             meant = other.id
-            lines = [self._left_behind(), dataclasses.replace(other, name=self.branch)]
-            return Commit(story=record.id, rev=record.rev, touch=True, branches=lines)
+            heads, line = {}, dataclasses.replace(other, name=self.branch)
+            if branch == MAIN:
+                heads = {other.id: (await hot.shared.store.head(record.id, other.id)).seq}
+                line = self._new_branch(self.branch, self._end_of(record, other.id, heads[other.id]))
+            return Commit(story=record.id, rev=record.rev, touch=True, heads=heads, branches=[self._left_behind(), line])
 
         async with hot.lock:
             await hot.refresh()
             await self._amend(make)
             return self.head
+
+    def _end_of(self, record: StoryRecord, branch: int, head: int) -> Position:
+        """Where the newest entry of a branch stands, which may be on one that it left."""
+        return path_to(record.branches, branch, head).position(head) or Position(branch, 0)
 
     async def regenerate(
         self, text: str, *, voice: str | None = None, mentions: Sequence[str] = (), when: str | None = None, id: str | None = None,

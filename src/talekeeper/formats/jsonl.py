@@ -33,7 +33,7 @@ from talekeeper.hot import Hot
 from talekeeper.model import AUTHOR_KINDS, HEARD_KINDS, MemoryKey
 from talekeeper.ports import Branch, Commit, Entry, FoldRecord, Read, Span, Spending, StoryRecord, TextRecord
 from talekeeper.replay import Replay, snapshot_before, snapshots_of
-from talekeeper.shared import Shared, seats_of
+from talekeeper.shared import MAIN, Shared, seats_of
 
 if TYPE_CHECKING:
     from talekeeper.keeper import Keeper
@@ -346,6 +346,8 @@ class _Copy:
         """All branches and channels are known: entries may come."""
         if not self._branches:
             raise _bad(self._line, "entries come behind the branches")
+        if all(branch.name != MAIN for branch in self._branches.values()):
+            raise _bad(self._line, f"none of the branches before it is called {MAIN!r}: the story could not be opened without a name")
         self._heads = {branch.id: branch.at for branch in self._branches.values()}
         await self._write(branches=list(self._branches.values()), channels=self._channels)
         record = await self._store.load(self._record.key)

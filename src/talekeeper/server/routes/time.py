@@ -40,7 +40,8 @@ async def rewind(visit: Authored, body: schemas.Rewind, response: Response, if_m
 
 @router.post("/stories/{story}/switch", summary="Go over to another line")
 async def switch(visit: Authored, body: schemas.Switch) -> schemas.Branches:
-    """Everyone goes along: from now on that line bears the name of this branch, and what bore it stays under another."""
+    """Everyone goes along: from now on that line bears the name of this branch, and what bore it stays under another.
+    `main` keeps its name: a branch that goes over to it goes on from its end."""
     await visit.story.adopt(body.to)
     return await _branches(visit)
 
