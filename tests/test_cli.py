@@ -308,6 +308,17 @@ def test_doctor_finds_nothing_and_then_something(story: Path) -> None:
     assert not json.loads(run("doctor", "--json", ok=False).stdout)["ok"]
 
 
+def test_doctor_examines_what_others_refuse_to_read(story: Path) -> None:
+    with sqlite3.connect(story) as db:
+        db.execute("UPDATE stories SET config = '{'")
+    db.close()
+    assert "run `talekeeper doctor`" in error("log")
+    for arguments in ((), ("--all",)):
+        result = run("doctor", *arguments, ok=False)
+        assert result.exit_code == 1
+        assert "what is stored of it is damaged" in result.stdout
+
+
 def test_doctor_on_a_file_that_is_damaged_or_not_ours(desk: Path) -> None:
     (desk / "talekeeper.db").write_text("dear diary, " * 500)
     result = run("doctor", ok=False)

@@ -136,6 +136,11 @@ def in_json(**fields: object) -> Callable[[str], str]:
     return lambda text: json.dumps({**json.loads(text), **fields})
 
 
+def half(text: str) -> str:
+    return text[: len(text) // 2]
+
+
+DAMAGED = "cannot be read: what is stored of it is damaged"
 AT = "(pos & 16777215)"  # an entry's number on its branch
 ON = "(pos >> 24 & 262143)"  # its branch
 LEAF = "key IN (SELECT key FROM folds WHERE json_extract(shape, '$.level') = 0 AND json_extract(shape, '$.last') < 25)"
@@ -188,6 +193,20 @@ DAMAGE: dict[str, tuple[Callable[[sqlite3.Connection], None], str, str]] = {
         "was born at entry 9999",
     ),
     "an index without words": (run("INSERT INTO words (words) VALUES ('delete-all')"), "I1", "cannot be recalled by its own words"),
+    "settings that are no JSON": (rewrite("stories", "config", half), "file", DAMAGED),
+    "a health that is no JSON": (run("UPDATE stories SET health = 'x'"), "file", DAMAGED),
+    "hearers that are no JSON": (rewrite("channels", "hearers", half), "file", DAMAGED),
+    "an entry with half of what belongs to it": (run("UPDATE turns SET extra = '{' WHERE kind = 'edit'"), "I1", DAMAGED),
+    "an entry of bytes that are no text": (run(f"UPDATE turns SET text = CAST(x'ff' AS TEXT) WHERE {AT} = 9"), "I1", DAMAGED),
+    "a mark with half of its data": (
+        run("UPDATE turns SET kind = 'mark', text = '{', extra = json_set(extra, '$.topic', 'x') WHERE kind = 'pin'"),
+        "I1",
+        "whose data is damaged: it is no JSON",
+    ),
+    "a fold with half of a shape": (rewrite("folds", "shape", half), "I7", DAMAGED),
+    "a fold with half of its sentences": (rewrite("folds", "sentences", half), "I7", DAMAGED),
+    "half a text of a model": (rewrite("texts", "sentences", half), "I7", DAMAGED),
+    "half a snapshot": (rewrite("snapshots", "state", half), "I4", DAMAGED),
     "an import without an end": (rewrite("stories", "config", in_json(importing="x")), "I1", "an import was never finished"),
 }
 
@@ -200,6 +219,12 @@ async def test_damage_is_found(damage: str, file: Path) -> None:
     found = await findings(file)
     assert any(finding.code == code and message in finding.message for finding in found), found
     assert len({(finding.message, finding.where) for finding in found}) == len(found)
+
+
+async def test_an_entry_that_cannot_be_read_is_named_and_not_missed_as_well(file: Path) -> None:
+    with closing(sqlite3.connect(file)) as db, db:
+        db.execute(f"UPDATE turns SET extra = '{{' WHERE {AT} IN (40, 41) AND {ON} = 1")
+    assert [finding.where for finding in await findings(file)] == ["entry 40 of branch 'main~1'", "entry 41 of branch 'main~1'"]
 
 
 async def test_damage_to_one_story_is_not_seen_in_another(file: Path) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -405,3 +407,17 @@ async def read_all(story: tk.Story) -> list[Any]:
         await service.entries("rogue", "location", "inn"), await service.entries("rogue", "world"),
         (await memory.remember(story, "rogue", recipe=tk.Recipe(volatile=()))).text,
     ]  # fmt: skip
+
+
+async def test_a_mark_that_was_damaged_in_the_file_says_so_and_not_what_it_was(open_file: OpenKeeper, tmp_path: Path) -> None:
+    keeper = await open_file()
+    story = await keeper.story(KEY, seats=SEATS)
+    await story.append("dm", "A door.")
+    await story.mark("moment", {"summary": "Secret"}, of=[1])
+    await keeper.close()
+    with closing(sqlite3.connect(tmp_path / "stories.db")) as db, db:
+        db.execute("UPDATE turns SET text = substr(text, 1, 12) WHERE kind = 'mark'")
+    story = await (await open_file()).story(KEY)
+    with pytest.raises(tk.StoreCorrupt, match="the mark at entry 2 is damaged: .* run `talekeeper doctor`") as raised:
+        await story.marks("dm", "moment")
+    assert "Secret" not in str(raised.value)

@@ -25,11 +25,11 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from talekeeper import recall as ranking
 from talekeeper import rim
-from talekeeper.errors import BudgetTooSmall, UnknownStory
+from talekeeper.errors import BudgetTooSmall, StoreCorrupt, UnknownStory
 from talekeeper.hot import Hot
 from talekeeper.model import AUTHOR_KINDS, HEARD_KINDS, Context, Item, MemoryKey, Turn
 from talekeeper.names import Names
-from talekeeper.ports import Branch, Commit, Entry, FoldRecord, Position, Read, Snapshot, Span, Store, StoryRecord
+from talekeeper.ports import Branch, Commit, Entry, FoldRecord, Position, Read, Snapshot, Span, Store, StoryRecord, TextRecord
 from talekeeper.replay import Replay, snapshots_of
 from talekeeper.shared import Shared, path_to, seats_of
 from talekeeper.state import State
@@ -44,6 +44,8 @@ PAGE = 512
 
 Progress: TypeAlias = Callable[[str], None]
 
+_DAMAGED = "cannot be read: what is stored of it is damaged; restore a backup"
+
 
 @dataclass(frozen=True, slots=True)
 class Finding:
@@ -57,7 +59,10 @@ class Finding:
 
 async def examine(keeper: Keeper, key: MemoryKey, progress: Progress | None = None) -> list[Finding]:
     """Everything that is wrong with the story under the key; an empty list is good news. Raises `UnknownStory`."""
-    record = await keeper.store.load(rim.key(key))
+    try:
+        record = await keeper.store.load(rim.key(key))
+    except StoreCorrupt:
+        return [Finding("error", "file", _DAMAGED, "story")]
     if record is None:
         raise UnknownStory(f"no story under the key {key.composite()!r}")
     patient = _Examination(keeper, record, progress or (lambda step: None))
@@ -89,10 +94,12 @@ class _Examination:
         self._progress = progress
         self._branches = sorted(record.branches.values(), key=lambda branch: branch.id)
         self._heads: dict[int, int] = {}
+        self._unread: set[Position] = set()  # entries that are damaged
         self._forgotten: set[Position] = set()
         self._gone: set[str] = set()  # ids of forgotten turns
         self._overrides: dict[int, list[int]] = {}
         self._folds: dict[str, FoldRecord] = {}
+        self._texts: Sequence[TextRecord] = ()
         self._tainted: set[str] = set()
         self._sound: set[Position] = set()  # where snapshots are that were found to be right
 
@@ -111,7 +118,9 @@ class _Examination:
         if "importing" in self._record.config:
             self.findings.append(Finding("warning", "I1", "an import was never finished: delete the story and import it again", "story"))
         self._progress("folds and texts")
-        await self._examine_folds()
+        if not await self._read_folds():
+            return
+        self._examine_folds()
         for branch in self._branches:
             await self._guarded("I4", branch, self._examine_derived)
         for branch in self._branches:
@@ -121,6 +130,8 @@ class _Examination:
         """A story that is damaged enough breaks whoever looks at it: that is a finding too."""
         try:
             await look(branch)
+        except StoreCorrupt:
+            self._error("I4", _DAMAGED, f"what is derived from branch {branch.name!r}")
         except Exception as exc:
             self._error(code, f"cannot be read: {type(exc).__name__}: {exc}", f"branch {branch.name!r}")
 
@@ -157,8 +168,9 @@ class _Examination:
             expected = branch.at + 1
             async for entry in self._entries(branch):
                 where = f"entry {entry.seq} of branch {branch.name!r}"
-                if entry.seq > expected:
-                    self._error("I1", f"{entry.seq - expected} entries before it are gone from the log", where)
+                lost = entry.seq - expected - sum(at.branch == branch.id and expected <= at.seq < entry.seq for at in self._unread)
+                if lost > 0:
+                    self._error("I1", f"{lost} entries before it are gone from the log", where)
                 elif entry.seq < expected:
                     self._error("I1", "stands in the log twice", where)
                 expected = entry.seq + 1
@@ -169,8 +181,7 @@ class _Examination:
         head = self._heads[branch.id]
         for first in range(branch.at + 1, head + 1, PAGE):
             self._progress(f"the log: {first:,} of {head:,} on {branch.name}")
-            span = Span(branch.id, first, min(head, first + PAGE - 1))
-            entries = (await self._store.read(Read(self._record.id, spans=[span]))).entries
+            entries = await self._page(branch, first, min(head, first + PAGE - 1))
             named = {entry.id: entry for entry in entries if entry.id is not None}
             found = {entry.id: entry for entry in (await self._store.read(Read(self._record.id, ids=list(named)))).entries}
             for name, entry in named.items():
@@ -178,6 +189,18 @@ class _Examination:
                     self._error("I1", f"cannot be found by its id {name!r}", f"entry {entry.seq} of branch {branch.name!r}")
             for entry in entries:
                 yield entry
+
+    async def _page(self, branch: Branch, first: int, last: int) -> Sequence[Entry]:
+        """Some of a branch's entries, without those that are damaged: they are looked for by halves."""
+        try:
+            return (await self._store.read(Read(self._record.id, spans=[Span(branch.id, first, last)]))).entries
+        except StoreCorrupt:
+            if first < last:
+                middle = (first + last) // 2
+                return [*await self._page(branch, first, middle), *await self._page(branch, middle + 1, last)]
+            self._unread.add(Position(branch.id, first))
+            self._error("I1", _DAMAGED, f"entry {first} of branch {branch.name!r}")
+            return []
 
     def _examine_entry(self, entry: Entry, where: str) -> None:
         seats = {seat["id"] for seat in self._record.config["seats"]}
@@ -190,6 +213,8 @@ class _Examination:
             self._error("I1", f"is of the unknown kind {entry.kind!r}", where)
         if entry.kind in AUTHOR_KINDS and "target" not in extra:
             self._error("I1", f"is of kind {entry.kind!r} and has no target", where)
+        if entry.kind == "mark" and entry.text and not _is_json(entry.text):
+            self._error("I1", "is a mark whose data is damaged: it is no JSON; restore a backup", where)
         if entry.kind == "override":
             self._overrides.setdefault(entry.branch, []).append(entry.seq)
         if "forgotten" in extra:
@@ -203,13 +228,22 @@ class _Examination:
 
     # -- folds and texts -------------------------------------------------------------------------------------------------
 
-    async def _examine_folds(self) -> None:
-        found = await self._store.read(Read(self._record.id, all_folds=True))
+    async def _read_folds(self) -> bool:
+        """Reads all folds and texts. False where they are damaged."""
+        try:
+            found = await self._store.read(Read(self._record.id, all_folds=True))
+        except StoreCorrupt:
+            self._error("I7", f"one of them {_DAMAGED}", "folds and their texts")
+            return False
         self._folds = {fold.key: fold for fold in found.folds}
-        for fold in sorted(found.folds, key=lambda fold: fold.shape.get("level", 0)):
+        self._texts = found.texts
+        return True
+
+    def _examine_folds(self) -> None:
+        for fold in sorted(self._folds.values(), key=lambda fold: fold.shape.get("level", 0)):
             self._examine_fold(fold)
-        times = Counter((text.key, text.branch) for text in found.texts)
-        for text in found.texts:
+        times = Counter((text.key, text.branch) for text in self._texts)
+        for text in self._texts:
             where = f"the model's text of fold {text.key}"
             branch = self._record.branches.get(text.branch)
             if times[text.key, text.branch] > 1:
@@ -369,6 +403,14 @@ def _sample(turns: Sequence[Turn]) -> list[Turn]:
 def _place(fold: FoldRecord) -> dict[str, Any]:
     """The shape without what was gathered over the fold, which is made when someone asks."""
     return {name: value for name, value in fold.shape.items() if name != "gathered"}
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def _plain(value: Any) -> str:

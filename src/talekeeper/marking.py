@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import Any, Protocol, TypeVar
 
 from talekeeper import rim
+from talekeeper.errors import StoreCorrupt
 from talekeeper.folds import Node
 from talekeeper.hot import Hot
 from talekeeper.model import Marked, Turn
@@ -87,6 +88,13 @@ def _told(entry: Entry) -> int:
     return max([seq for _, _, seq in (entry.extra or {}).get("sources", ())], default=0)
 
 
+def _data(entry: Entry) -> Any:
+    try:
+        return json.loads(entry.text)
+    except json.JSONDecodeError as exc:
+        raise StoreCorrupt(f"the mark at entry {entry.seq} is damaged: its data is no JSON; run `talekeeper doctor`") from exc
+
+
 def marked(hot: Hot, entry: Entry, number: int | None = None) -> Marked:
     """A mark as one may know it for whom the last of its turns has that number; the author's is the one on the branch."""
     extra = entry.extra or {}
@@ -94,7 +102,7 @@ def marked(hot: Hot, entry: Entry, number: int | None = None) -> Marked:
     revisions = hot.state.revisions
     stale = any((revisions[turn].event if turn in revisions else "") != revision for turn, revision, _ in sources)
     return Marked(
-        id=hot.turn(entry).id, seq=entry.seq, topic=extra["topic"], data=json.loads(entry.text), rank=extra["rank"],
+        id=hot.turn(entry).id, seq=entry.seq, topic=extra["topic"], data=_data(entry), rank=extra["rank"],
         audience=hot.shared.record.channels[entry.channel], sources=tuple(turn for turn, _, _ in sources),
         turn=_told(entry) if number is None else number, stale=stale,
     )  # fmt: skip

@@ -183,6 +183,48 @@ async def test_damage_to_a_text_is_found_when_reading_and_the_text_is_not_told(p
     await store.close()
 
 
+async def everything_of(store: Store, story: StoryRecord) -> None:
+    await store.load(story.key)
+    await store.read(Read(story.id, spans=[Span(1, 1, 21)], all_folds=True, snapshot_on=[Span(1, 1, 21)]))
+
+
+@pytest.mark.parametrize(
+    ("table", "column"),
+    [("stories", "config"), ("stories", "health"), ("channels", "hearers"), ("turns", "extra"), ("folds", "shape"),
+     ("folds", "sentences"), ("texts", "sentences"), ("snapshots", "state")],
+)  # fmt: skip
+async def test_damage_to_a_value_is_found_when_reading_and_the_value_is_not_told(path: Path, table: str, column: str) -> None:
+    story = await made(path, turns=20)
+    store = await SqliteStore.open(path)
+    snapshot, extra = Snapshot(1, 20, {"a": 1}), {"when": "day 3"}
+    await store.write(
+        Commit(
+            story.id, story.rev, [entry(21, extra=extra)], folds=[fold("a")], texts=[text_of("a")], snapshot=snapshot,
+            channels={7: ("dm",)}, health={"state": "healthy"},
+        )
+    )  # fmt: skip
+    await store.close()
+    with sqlite3.connect(path) as db:
+        db.execute(f"UPDATE {table} SET {column} = 'Secret:'")
+    db.close()
+    store = await SqliteStore.open(path)
+    with pytest.raises(StoreCorrupt, match="is damaged: .* run `talekeeper doctor`, restore a backup") as raised:
+        await everything_of(store, story)
+    assert "Secret" not in str(raised.value)
+    await store.close()
+
+
+async def test_damage_to_a_value_is_found_when_writing(path: Path) -> None:
+    story = await made(path, turns=20)
+    with sqlite3.connect(path) as db:
+        db.execute("UPDATE turns SET extra = 'Secret:'")
+    db.close()
+    store = await SqliteStore.open(path)
+    with pytest.raises(StoreCorrupt, match="no JSON"):
+        await store.write(Commit(story.id, story.rev, touch=True, erase=Erase(entries=[entry(5)])))
+    await store.close()
+
+
 async def test_damage_to_the_log_is_found_when_reading(path: Path) -> None:
     story = await made(path, turns=2000)
     data = bytearray(path.read_bytes())

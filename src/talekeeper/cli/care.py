@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -37,6 +37,7 @@ async def doctor(desk: Desk, everything: bool) -> int:
       talekeeper doctor --all --json
     """
     from talekeeper.doctor import examine, examine_file
+    from talekeeper.errors import StoreCorrupt
 
     with Status() as status:
         status("the file")
@@ -46,7 +47,8 @@ async def doctor(desk: Desk, everything: bool) -> int:
         if not findings:
             async with desk.keeper() as keeper:
                 if not everything:
-                    await desk.check_story(keeper)
+                    with suppress(StoreCorrupt):  # that is a finding
+                        await desk.check_story(keeper)
                 keys = await keeper.keys() if everything else [desk.key]
                 for key in keys:
                     findings += await examine(keeper, key, status)

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import resources
+from json import JSONDecodeError
 from pathlib import Path
 from typing import TypeVar
 
@@ -241,6 +242,8 @@ def translate(exc: Exception, path: Path) -> Exception:
         return InvalidInput(f"a value cannot be stored: {exc}")
     if isinstance(exc, sqlite3.OperationalError) and str(exc).startswith("Could not decode"):  # and then it quotes the story
         return StoreCorrupt(f"{name} is damaged: a text in it is no UTF-8; run `talekeeper doctor`, restore a backup")
+    if isinstance(exc, JSONDecodeError):
+        return StoreCorrupt(f"{name} is damaged: a value in it is no JSON; run `talekeeper doctor`, restore a backup")
     if isinstance(exc, sqlite3.Error):
         return StoreError(f"{name}: {exc}")
     return exc

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
+from json import JSONDecodeError
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -199,7 +200,7 @@ class SqliteStore:
                     if not is_busy(exc):
                         raise
             return await self._loop.run_in_executor(self._thread, question, self._far)
-        except (sqlite3.Error, UnicodeError, OverflowError) as exc:
+        except (sqlite3.Error, UnicodeError, OverflowError, JSONDecodeError) as exc:
             raise self._file.error(exc) from exc
 
 
