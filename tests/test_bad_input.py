@@ -586,3 +586,36 @@ async def test_a_call_of_a_memory_that_cannot_mean_anything_is_refused(quick_sto
 async def test_agents_memory_is_of_a_story_and_not_of_its_past(quick_story: tk.Story) -> None:
     with pytest.raises(tk.WrongType, match="that of a Story, not of a Past"):
         memory.MemoryManager(await quick_story.at(5))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("shown", "error", "message"),
+    [
+        ("noon", tk.WrongType, "what the clock gives must be a number of seconds, not str"),
+        (None, tk.WrongType, "not NoneType"),
+        (True, tk.WrongType, "not bool"),
+        (float("nan"), tk.InvalidInput, "what the clock gives must be in seconds, not nan"),
+        (float("inf"), tk.InvalidInput, "not inf"),
+        (float("-inf"), tk.InvalidInput, "not -inf"),
+        (1.75e12, tk.InvalidInput, "must be in seconds"),
+        (HUGE, tk.InvalidInput, "must be in seconds"),
+    ],
+    ids=["text", "None", "True", "NaN", "infinity", "minus infinity", "milliseconds", "huge"],
+)
+async def test_a_clock_that_shows_no_time_is_refused_and_nothing_is_written(
+    open_keeper: OpenKeeper, shown: Any, error: type[Exception], message: str
+) -> None:
+    times: list[Any] = [5.0]
+    story = await begin(await open_keeper(clock=lambda: times[-1]))
+    before = await look(story)
+    times.append(shown)
+    calls: tuple[Call, ...] = (
+        lambda s: s.append("dm", "As usual."), lambda s: s.append_many([tk.Draft("dm", "One."), tk.Draft("dm", "Two.")]),
+        lambda s: s.enter("bard", "mill"), lambda s: s.pin(6), lambda s: s.regenerate("Otherwise."), lambda s: s.begin_session(),
+    )  # fmt: skip
+    for call in calls:
+        with pytest.raises(error, match=re.escape(message)):
+            await call(story)
+    assert await look(story) == before
+    times.append(7)
+    assert [(await story.append("dm", "On it goes.")).time, type((await story.turns())[-1].time)] == [7.0, float]

@@ -43,7 +43,7 @@ class Keeper:
         self._durable = durable
         self._janitor = summarizer if isinstance(summarizer, Janitor) or summarizer is None else Janitor(summarizer, timeout=timeout)
         self.counter: TokenCounter = counter if counter is not None else best_counter()
-        self.clock = clock
+        self.clock = clock if clock is wall_clock else _checked(clock)
         self._retry = retry or RetryPolicy()
         self._slots = asyncio.Semaphore(rim.whole(models_at_once, "models_at_once", least=1))
         self._store: Store | None = None
@@ -234,6 +234,18 @@ def _check_settings(counter: object, clock: object, retry: object, timeout: obje
     if retry is not None and not isinstance(retry, RetryPolicy):
         raise WrongType(f"retry must be a RetryPolicy, not {type(retry).__name__}")
     rim.seconds(timeout, "timeout")
+
+
+def _checked(clock: Clock) -> Clock:
+    """Someone's own clock, of which nothing but points in time is taken. The system's needs no look: it is asked at every append."""
+
+    def now() -> float:
+        value = clock()
+        if type(value) is float and -rim.LATEST < value < rim.LATEST:
+            return value
+        return float(rim.time(value, "what the clock gives"))
+
+    return now
 
 
 def open(
