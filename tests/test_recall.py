@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import pytest
 
 import talekeeper as tk
+from talekeeper import recall
 
 if TYPE_CHECKING:
     from tests.conftest import OpenKeeper
@@ -167,6 +168,96 @@ async def test_forms_of_a_word_find_each_other(story: tk.Story, text: str, query
     await story.append_many([tk.Draft("dm", "Nothing of the kind.") for _ in range(20)])
     hits = await story.recall("rogue", query, limit=1)
     assert [hit.turn.id for hit in hits] == [turn.id]
+
+
+@pytest.mark.parametrize(
+    ("marked", "bare"),
+    [
+        ("Artémis", "Artemis"),
+        ("Artemis\u0301", "artemis"),
+        ("Zoë’s lantern", "Zoe's lantern"),
+        ("les Sœurs grises d'Orléans", "les soeurs grises d'Orleans"),
+        ("Đà Nẵng", "da nang"),
+        ("Łódź", "LODZ"),
+        ("bjørnen på fjället", "bjornen pa fjallet"),
+        ("Les résumées d’Hélène", "resumees d'Helene"),
+    ],
+)
+async def test_marks_on_latin_letters_may_be_left_out_or_put_in(story: tk.Story, marked: str, bare: str) -> None:
+    with_marks = await story.append("dm", f"{marked}: the copper kettle.")
+    await story.append_many([tk.Draft("dm", sentence(n)) for n in range(300)])
+    without = await story.append("dm", f"{bare}: the copper ladder.")
+    for _ in range(2):
+        assert {hit.turn.id for hit in await story.recall("rogue", bare, limit=2)} == {with_marks.id, without.id}
+        assert [hit.turn.id for hit in await story.recall("rogue", marked, limit=2)] == [with_marks.id, without.id]
+        await story.settle()
+
+
+@pytest.mark.parametrize(
+    ("text", "other"),
+    [("мой меч", "мои меч"), ("νόμος", "νομός"), ("ばら", "はら"), ("की", "का"), ("كتب", "كتّب"), ("שׁר", "שׂר"), ("ёж", "еж")],
+)
+async def test_marks_that_make_other_words_are_left_alone(story: tk.Story, text: str, other: str) -> None:
+    await story.append_many([tk.Draft("dm", other) for _ in range(3)])
+    turn = await story.append("dm", text)
+    await story.append_many([tk.Draft("dm", other) for _ in range(3)])
+    assert [hit.turn.id for hit in await story.recall("rogue", text, limit=1)] == [turn.id]
+
+
+async def test_a_word_with_its_marks_finds_its_turn_among_thousands_that_differ_by_marks_alone(story: tk.Story) -> None:
+    turn = await story.append("dm", "Une pêche miraculeuse, dit-il.")
+    await story.append_many([tk.Draft("dm", f"Un péché miraculeux, {n} fois.") for n in range(2500)])
+    for query in ("pêche", "pêche miraculeuse"):
+        for _ in range(2):
+            assert [hit.turn.id for hit in await story.recall("rogue", query, limit=1)] == [turn.id]
+            await story.settle()
+
+
+async def test_turns_that_were_indexed_without_such_words_are_found_as_they_are_written(
+    open_file: OpenKeeper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in a file of an earlier version."""
+    keeper = await open_file()
+    story = await keeper.story(KEY, seats=SEATS)
+    with monkeypatch.context() as earlier:
+        earlier.setattr(recall, "index_terms", lambda text, voice, kind="said": dict.fromkeys(recall.words(f"{voice} {text}")))
+        marked = await story.append("dm", "Artémis garde la forêt sacrée.")
+        bare = await story.append("dm", "Artemis guards the mill.")
+        await story.append_many([tk.Draft("dm", "La forêt garde Artémis sacrée.") for _ in range(400)])
+        await story.settle()
+        await keeper.close()
+    story = await (await open_file()).story(KEY)
+    await story.append_many([tk.Draft("dm", f"La foret garde Artemis sacree, {n}.") for n in range(400)])
+    for _ in range(2):
+        assert [hit.turn.id for hit in await story.recall("rogue", "Artémis garde la forêt", limit=1)] == [marked.id]
+        assert [hit.turn.id for hit in await story.recall("rogue", "Artémis guards", limit=1)] == [bare.id]
+        await story.settle()
+
+
+async def test_a_phrase_is_found_first_also_where_its_marks_are_not_the_same(story: tk.Story) -> None:
+    turn = await story.append("dm", "Hélène a caché la clé dans la forêt.")
+    await story.append_many([tk.Draft("dm", "La forêt a caché Hélène, dans la clé.") for _ in range(50)])
+    assert [hit.turn.id for hit in await story.recall("rogue", "Helene a cache la cle", limit=1)] == [turn.id]
+    bare = await story.append("dm", "Helene a cache la cle, again.")
+    await story.append_many([tk.Draft("dm", "La forêt a caché Hélène, dans la clé.") for _ in range(50)])
+    assert [hit.turn.id for hit in await story.recall("rogue", "Helene a cache la cle", limit=2)] == [bare.id, turn.id]
+    assert [hit.turn.id for hit in await story.recall("rogue", "Hélène a caché la clé", limit=2)] == [turn.id, bare.id]
+
+
+async def test_edited_turns_are_found_with_and_without_marks(story: tk.Story) -> None:
+    turn, other = await story.append_many([tk.Draft("dm", "The mill."), tk.Draft("dm", "The gate.")])
+    await story.edit(turn, "Artémis sleeps.")
+    await story.edit(other, "Artemis wakes.")
+    assert {hit.turn.id for hit in await story.recall("rogue", "Artemis")} == {turn.id, other.id}
+    assert [hit.turn.id for hit in await story.recall("rogue", "Artémis")] == [turn.id, other.id]
+
+
+async def test_a_speaker_is_named_with_or_without_marks(keeper: tk.Keeper) -> None:
+    story = await keeper.story(KEY, seats=[*SEATS, tk.Seat("zoe", name="Zoë")])
+    await story.append("dm", "The brass key is lost.")
+    said = await story.append("zoe", "The brass key is mine.")
+    await story.append("dm", "The brass key is gone.")
+    assert (await story.recall("rogue", "What did Zoe say of the brass key?"))[0].turn.id == said.id
 
 
 SCRIPTS = {

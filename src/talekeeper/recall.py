@@ -4,7 +4,7 @@ The store finds entries that contain a word. Everything that ranks them is count
 nothing about other turns (I3):
 
 - how rare the words are that turn and query share, and how long the turn is (BM25 over the words that it has, however often); the
-  commonest verbs count for little;
+  commonest verbs count for little, and a word without its marks ("Artemis" for "Artémis") less than with them;
 - what stands around it: a turn lends a part of its score to those near it in the view, for the answer seldom repeats the question;
 - who speaks: where the query names exactly one of the speakers, others count less;
 - when: a turn told near a time that the query names counts double;
@@ -35,6 +35,7 @@ CANDIDATES = 200
 MOST_CANDIDATES = 2000
 LENDERS, MOST_LENT_TO = 48, 480
 PHRASE_BONUS = 1000.0
+BARE_SHARE = 0.9
 
 LENT_AFTER, LENT_BEFORE = 0.5, 0.4
 """What a turn lends of its score to the one after and the one before it. Talk goes forward: what follows is more often the answer."""
@@ -67,6 +68,14 @@ _PLAIN = bytes(ord(sign.lower()) if sign.isalnum() or sign == "'" else 32 for si
 """Every plain letter as a small one, and a blank for whatever is in no word."""
 _WORD = re.compile(rf"{_LETTER}+(?:['’]{_LETTER}+)*|[{_EMOJI}]")
 _RUN = re.compile(rf"(?P<cjk>[{_CJK}]+)|[{_UNSPACED}]+")
+_ACCENTED = re.compile("[\u00c0-\u024f\u1e00-\u1eff]|[a-z][\u0300-\u036f]")
+_LOOSE = re.compile("(?<=[a-z])[\u0300-\u036f]+")
+_BARE = dict(zip(map(ord, "æœøłđħŧı"), ["ae", "oe", *"oldhti"], strict=True)) | {
+    code: base
+    for code in (*range(0xC0, 0x250), *range(0x1E00, 0x1F00))
+    if "a" <= (base := unicodedata.normalize("NFD", chr(code))[0]) <= "z"
+}
+"""Small Latin letters with marks, and what is written for them where the keyboard has none. In other scripts marks make words."""
 
 _COMMON = """
 a about again all also am an and any are as at be because been being both but by can could did do does each few for from had has have he
@@ -97,8 +106,12 @@ def words(text: str) -> list[str]:
     if text.isascii():
         plain = _plain_words(text)
         return [*map(_STEMS.__getitem__, plain), *(_elided(plain) if "'" in text else ())]
+    return _words_in(_folded(text))
+
+
+def _words_in(folded: str) -> list[str]:
     mixed: list[str] = []
-    found = _WORD.findall(_folded(text))
+    found = _WORD.findall(folded)
     for word in found:
         end = 0
         for run in _RUN.finditer(word):
@@ -128,6 +141,11 @@ def _plain_words(text: str) -> list[str]:
 def _folded(text: str) -> str:
     """Without regard to case, and to the ways in which the same sign can be written."""
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+
+
+def _bare(folded: str) -> str:
+    """A folded text without the marks of Latin letters, as people write names whose marks they cannot type."""
+    return folded if folded.isascii() else _LOOSE.sub("", folded.translate(_BARE))
 
 
 class _Stems(dict[str, str]):
@@ -188,8 +206,16 @@ def terms(text: str) -> list[str]:
 def index_terms(text: str, voice: str, kind: str = "said") -> dict[str, None]:
     """All distinct words under which a turn is found: what was said, who said it, and whether a session begins with it.
 
-    Single signs of Chinese, Japanese and Korean are among them, for some words have no more."""
-    found = dict.fromkeys(words(f"{voice} {text}"))
+    Single signs of Chinese, Japanese and Korean are among them, for some words have no more; and words with marks without them, too."""
+    whole = f"{voice} {text}"
+    if whole.isascii():
+        found = dict.fromkeys(words(whole))
+    else:
+        folded = _folded(whole)
+        found = dict.fromkeys(_words_in(folded))
+        if _ACCENTED.search(folded):
+            marked = " ".join([piece for piece in folded.split() if not piece.isascii() and _ACCENTED.search(piece)])
+            found.update((word, None) for word in words(_bare(marked)) if word not in _STOP)
     if not text.isascii():
         found.update((sign, None) for run in _RUN.finditer(_folded(text)) if run["cjk"] for sign in run[0])
     if kind == "session":
@@ -205,6 +231,15 @@ def holds(text: str, phrase: str) -> bool:
     return sought in flat or (_RUN.search(sought) is not None and sought.strip() in flat)
 
 
+def _bonus(text: str, phrase: str) -> float:
+    """What it is worth that a text holds the phrase; a little less where not all marks are the same."""
+    if holds(text, phrase):
+        return PHRASE_BONUS
+    if text.isascii() and phrase.isascii():
+        return 0.0
+    return BARE_SHARE * PHRASE_BONUS if holds(_bare(_folded(text)), _bare(_folded(phrase))) else 0.0
+
+
 @kept(1 << 10)
 def _flat(text: str) -> str:
     found = _plain_words(text) if text.isascii() else _WORD.findall(_folded(text))
@@ -215,14 +250,27 @@ def _flat(text: str) -> str:
 
 
 class Query:
-    """A question to a memory: its telling words and the times it names."""
+    """A question to a memory: its telling words, how those with marks read without them, and the times it names."""
 
-    __slots__ = ("text", "times", "words")
+    __slots__ = ("bare", "text", "times", "words")
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.words = terms(text)
+        self.bare = {} if text.isascii() else _bare_forms(text, self.words)
         self.times: Times = times_in(text)
+
+
+def _bare_forms(text: str, sought: Sequence[str]) -> dict[str, str]:
+    """Those of the sought words that have marks, and what they are without. Whoever looks for one may find the other, which is worth less:
+    it was not asked for word for word."""
+    folded = _folded(text)
+    if not _ACCENTED.search(folded):
+        return {}
+    marked = [found for found in _WORD.findall(folded) if not found.isascii() and _ACCENTED.search(found)]
+    forms = {word: bare for found in marked for word, bare in zip(_words_in(found), words(_bare(found)), strict=False)}
+    none = {*_STOP, *sought}  # what is without marks as it is, too
+    return {word: forms[word] for word in sought if word in forms and forms[word] not in none}
 
 
 class Told(NamedTuple):
@@ -238,15 +286,19 @@ class Told(NamedTuple):
 
 
 class Candidates(NamedTuple):
-    """Turns by their number: what the words they share with the query are worth, best first, newest first among equals."""
+    """Turns by their number: what the words they share with the query are worth, best first, newest first among equals.
+
+    `bare`: what some of the words are without their marks, and what they are worth where a turn has them that way."""
 
     worth: dict[int, float]
     weights: dict[str, float]
+    bare: Mapping[str, tuple[str, float]] = {}
 
     @property
     def complete(self) -> float:
-        """What a turn with every word is worth."""
-        return _total(self.weights.values())
+        """What a turn with every word is worth, in one form or the other."""
+        bare = self.bare
+        return _total(bare[word][1] if word in bare else weight for word, weight in self.weights.items())
 
 
 def _total(weights: Iterable[float]) -> float:
@@ -261,22 +313,33 @@ def effort(room: int | None) -> float:
     return 1.0 if room is None else min(1.0, 0.5 + room / 8000)
 
 
-def candidates(words: Sequence[str], postings: Sequence[Sequence[int]], heard: int, effort: float = 1.0) -> Candidates:
+def candidates(
+    words: Sequence[str], postings: Sequence[Sequence[int]], heard: int, effort: float = 1.0,
+    bare: Mapping[str, tuple[str, Sequence[int]]] = {},
+) -> Candidates:  # fmt: skip
     """The turns that share the most telling words with the query.
 
-    `postings` has, for each word, the numbers of the turns that the seat heard; `heard` is how many it heard in all."""
+    `postings` has, for each word, the numbers of the turns that the seat heard; `heard` is how many it heard in all. `bare` has, for some
+    of the words, what they are without their marks, and the turns that have that."""
     enough = int(CANDIDATES * effort)
     found = list(zip(words, map(set, postings), strict=True))
     weights = {word: _weight(word, len(places), heard) for word, places in found}
-    rows = sorted(found, key=lambda row: (-weights[row[0]], len(row[1])))
-    worth = _add_up([(weights[word], places) for word, places in rows], enough)
+    rows = [(weights[word], places) for word, places in found]
+    less: dict[str, tuple[str, float]] = {}
+    for word, places in found if bare else ():
+        form, others = bare.get(word, ("", ()))
+        if more := set(others) - places:
+            less[word] = form, _weight(word, len(places) + len(more), heard)
+            rows.append((less[word][1], more))
+    rows.sort(key=lambda row: (-row[0], len(row[1])))
+    worth = _add_up(rows, enough)
     last = _last_of(enough, worth)
     known = [(each, place) for place, each in worth.items() if each >= last]
     best = sorted([row for row in known if row[0] > last], reverse=True)
     # Where all of them share every word, only their order can tell them apart.
     most = enough if best else MOST_CANDIDATES
     even = sorted([place for each, place in known if each == last], reverse=True)[: most - len(best)]
-    return Candidates({place: each for each, place in best} | dict.fromkeys(even, last), weights)
+    return Candidates({place: each for each, place in best} | dict.fromkeys(even, last), weights, less)
 
 
 def _weight(word: str, times: int, heard: int) -> float:
@@ -311,10 +374,11 @@ def _last_of(best: int, worth: Mapping[int, float]) -> float:
     return next(value for value in sorted(times, reverse=True) if (best := best - times[value]) <= 0)
 
 
-def worth_of(turn: Said, weights: Mapping[str, float]) -> float:
+def worth_of(turn: Said, found: Candidates) -> float:
     """What the words that the turn shares with the query are worth, read off its text."""
     there = set(index_terms(turn.text, turn.voice))
-    return _total(weight for word, weight in weights.items() if word in there)
+    forms = [(word, weight) if word in there else found.bare.get(word, (word, weight)) for word, weight in found.weights.items()]
+    return _total(weight for form, weight in forms if form in there)
 
 
 def lending(found: Candidates, average: float, effort: float = 1.0) -> dict[int, int]:
@@ -392,8 +456,8 @@ class Ranking:
         scores = {number: score for number, score in scores.items() if score >= enough}
         _weigh_sessions(scores, self._view)
         for number in self._whole:
-            if holds(said[number].text, self._query.text):
-                scores[number] = scores.get(number, 0.0) + PHRASE_BONUS
+            if bonus := _bonus(said[number].text, self._query.text):
+                scores[number] = scores.get(number, 0.0) + bonus
         for score, number in sorted([(score, number) for number, score in scores.items() if score > 0], reverse=True):
             yield Scored(number, round(score, 6), number in self._own)
 
@@ -431,8 +495,12 @@ _FADING = _Fading()
 
 
 def _weigh_speakers(scores: dict[int, float], query: Query, view: View) -> None:
+    voices = {voice for number in scores if (voice := view.turns[number].voice)}
     asked = set(words(query.text))
-    named = {voice for voice in {view.turns[number].voice for number in scores} if voice and asked.issuperset(words(voice))}
+    named = {voice for voice in voices if asked.issuperset(words(voice))}
+    if not named and not all(map(str.isascii, (query.text, *voices))):
+        asked = set(words(_bare(_folded(query.text))))
+        named = {voice for voice in voices if asked.issuperset(words(_bare(_folded(voice))))}
     if len(named) == 1:
         for number in scores:
             if view.turns[number].voice not in named:

@@ -31,10 +31,12 @@ async def recollect(
     At most `limit` of them, or as many as have that many `tokens`. `own`: all that share a word with the query themselves; else what
     stands around these as well, and nothing that is far behind the best."""
     query = Query(text)
-    *postings, sessions = await _postings(hot, seat, [*query.words, SESSION_MARK])
+    *postings, sessions = await _postings(hot, seat, [*query.words, *query.bare.values(), SESSION_MARK])
     heard = hot.state.views[seat]
     effort = recall.effort(tokens)
-    found = recall.candidates(query.words, postings, heard.turns, effort)
+    known = len(query.words)
+    bare = {word: (form, places) for (word, form), places in zip(query.bare.items(), postings[known:], strict=True)}
+    found = recall.candidates(query.words, postings[:known], heard.turns, effort, bare)
     if not found.worth:
         return []
     reader = _Reader(hot, seat)
@@ -187,7 +189,7 @@ async def _as_it_reads(reader: _Reader, found: Candidates) -> Candidates:
         said = await reader.read(edited.intersection(meant.values()))
         for number, seq in meant.items():
             if seq in turns and seq not in worth:
-                worth[seq] = recall.worth_of(said[seq], found.weights) if seq in edited else found.worth[number]
+                worth[seq] = recall.worth_of(said[seq], found) if seq in edited else found.worth[number]
     else:
         worth = {number: known for number, known in found.worth.items() if number in turns}
-    return Candidates({number: known for number, known in worth.items() if known > 0}, found.weights)
+    return Candidates({number: known for number, known in worth.items() if known > 0}, found.weights, found.bare)
