@@ -409,6 +409,31 @@ async def read_all(story: tk.Story) -> list[Any]:
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    "data", [{}, {"a": 1}, {"type": "", "summary": " "}, {"type": "discovery"}, {"type": None, "summary": ["x"]}], ids=str
+)
+async def test_a_mark_under_the_topic_of_moments_that_is_none_is_not_shown_and_takes_no_place(keeper: tk.Keeper, data: Any) -> None:
+    story = await tell(keeper, 12)
+    for turn in range(3, 10):
+        await story.mark("moment", data, of=[turn], rank=5.0 + turn)
+    assert not (await story.context("rogue", budget=900)).block("moments")
+    for turn in range(1, 8):
+        await story.mark("moment", {**FOUND.data, "summary": f"Stair {turn}"}, of=[turn], rank=turn / 10)
+    block = (await story.context("rogue", budget=900)).block("moments")
+    assert block is not None
+    assert block.text.splitlines() == ["[STORY SO FAR]", *(f"- Turn {turn} (discovery): Stair {turn}" for turn in range(3, 8))]
+
+
+async def test_a_part_of_ones_own_shows_texts_and_numbers_of_marks(keeper: tk.Keeper) -> None:
+    story = await tell(keeper, 2)
+    await story.mark("debt", {"who": "Mira", "crowns": 0}, of=[1])
+    await story.mark("debt", {"who": "Voss", "crowns": 2.5, "paid": True}, of=[2])
+    recipe = tk.Recipe(volatile=(tk.Part("debts", "## Debts\n", topic="debt", line="{who} owes {crowns}"),))
+    block = (await story.context("rogue", budget=900, recipe=recipe)).block("debts")
+    assert block is not None
+    assert block.text == "## Debts\n- Mira owes 0\n- Voss owes 2.5\n"
+
+
 async def test_a_mark_that_was_damaged_in_the_file_says_so_and_not_what_it_was(open_file: OpenKeeper, tmp_path: Path) -> None:
     keeper = await open_file()
     story = await keeper.story(KEY, seats=SEATS)

@@ -8,7 +8,6 @@ take at the most). What is pinned never drops silently.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 from talekeeper import rim
 from talekeeper.errors import InvalidInput, WrongType, quoted
@@ -35,7 +34,8 @@ class Part:
     """A part of a context. `share`: the most it may take of the budget. `floor`: what is kept for it before others take more.
 
     `priority`: who is served first when room is short. A part with a `topic` shows, unless told otherwise, the marks of that topic that
-    the seat may know: the `most` highest in rank, in order of time, each as `line` says, filled with the mark's data and its turn."""
+    the seat may know: the `most` highest in rank, in order of time, each as `line` says, filled with the mark's data and its turn. A mark
+    without a text or a number for a name in the line is passed over."""
 
     name: str
     heading: str
@@ -132,14 +132,15 @@ class Note:
     pinned: bool = False
 
 
-class _Blanks(dict[str, Any]):
-    """What a line is filled with; what a mark does not say stays blank."""
-
-    def __missing__(self, name: str) -> str:
-        return ""
-
-
-def mark_note(part: Part, mark: Marked) -> Note:
-    """A mark as an entry of the part that shows its topic."""
-    text = part.line.format_map(_Blanks({**mark.data, "turn": mark.turn}))
+def mark_note(part: Part, mark: Marked) -> Note | None:
+    """A mark as an entry of the part that shows its topic; None where it does not say all that the line needs: anyone may note anything
+    under any topic."""
+    try:
+        text = part.line.format_map({**{name: value for name, value in mark.data.items() if _says(value)}, "turn": mark.turn})
+    except KeyError:
+        return None
     return Note(" ".join(text.split()), mark.sources, mark.rank)
+
+
+def _says(value: object) -> bool:
+    return not value.isspace() and value != "" if isinstance(value, str) else isinstance(value, int | float)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
+from heapq import nlargest
 
 from talekeeper import rim
 from talekeeper.assembly import PINNED, Row, assemble, note_row, turn_rows
@@ -36,7 +37,7 @@ from talekeeper.model import (
 from talekeeper.paragraphs import Line, Sources, Unfold, as_fold
 from talekeeper.ports import Span, TokenCounter
 from talekeeper.recalling import recollect
-from talekeeper.recipe import DEFAULT_RECIPE, Note, Recipe, mark_note
+from talekeeper.recipe import DEFAULT_RECIPE, Note, Part, Recipe, mark_note
 from talekeeper.state import COMMON
 
 PAGE = 512
@@ -101,8 +102,20 @@ class Remembering:
 
     async def _noted(self, seat: str, recipe: Recipe) -> dict[str, Sequence[Note]]:
         """What the parts with a topic show."""
-        shown = {part: await read_marks(self._hot, seat, part.topic, part.most) for part in recipe.volatile if part.topic}
-        return {part.name: [mark_note(part, mark) for mark in marks] for part, marks in shown.items() if marks}
+        shown = {part.name: await self._noted_in(seat, part) for part in recipe.volatile if part.topic}
+        return {name: notes for name, notes in shown.items() if notes}
+
+    async def _noted_in(self, seat: str, part: Part) -> list[Note]:
+        """The best of a topic's marks that say what the part shows, in order of time."""
+        limit = part.most
+        while True:
+            marks = await read_marks(self._hot, seat, part.topic, limit)
+            notes = [(mark, note) for mark in marks if (note := mark_note(part, mark)) is not None]
+            if len(notes) >= part.most or len(marks) < limit:
+                break
+            limit *= 2  # what was passed over takes nobody's place
+        best = {mark.id for mark, _ in nlargest(part.most, notes, key=lambda row: (row[0].rank, row[0].seq))}
+        return [note for mark, note in notes if mark.id in best]
 
     async def _context(
         self, seat: Seat, view: str, budget: int, recipe: Recipe, extras: Mapping[str, Sequence[Note]], hits: Sequence[tuple[Line, float]]
