@@ -12,7 +12,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -50,7 +50,7 @@ class Server:
 
     file: Path
     options: list[str] = field(default_factory=list)
-    module: str = "talekeeper"
+    program: Sequence[str] = ("-m", "talekeeper")
     port: int = 0
     process: subprocess.Popen[str] | None = None
 
@@ -59,7 +59,7 @@ class Server:
         return f"http://127.0.0.1:{self.port}"
 
     def start(self) -> None:
-        command = [sys.executable, "-m", self.module, "serve", "--file", str(self.file), "--port", str(self.port), "--json", *self.options]
+        command = [sys.executable, *self.program, "serve", "--file", str(self.file), "--port", str(self.port), "--json", *self.options]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT, env={**os.environ, "PYTHONUNBUFFERED": "1"})
         assert self.process.stdout is not None
         said = ""
@@ -90,8 +90,8 @@ def own_server(tmp_path: Path) -> Iterator[Callable[..., Server]]:
     """A server of the test's own, to be started, stopped and broken."""
     made: list[Server] = []
 
-    def make(*options: str, module: str = "talekeeper") -> Server:
-        made.append(Server(tmp_path / "own.db", list(options), module))
+    def make(*options: str, **settings: Any) -> Server:
+        made.append(Server(tmp_path / "own.db", list(options), **settings))
         made[-1].start()
         return made[-1]
 

@@ -8,7 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from playwright.async_api import Route, expect
-from tests.web.conftest import SECRET, Api, NewPage, NewStory, Server, Shot
+from tests.web.conftest import HERE, SECRET, Api, NewPage, NewStory, Server, Shot
 from tests.web.hands import TOLD, begin, budget, open_tab, rested, rounds, scrub, sit, texts, until, view_as
 
 # -- coming and going --------------------------------------------------------------------------------------------------
@@ -137,7 +137,7 @@ async def test_seats_are_taken_over_and_the_ai_plays_pauses_and_steps(new_page: 
 
 
 async def test_what_is_said_can_be_read_while_it_is_said(new_page: NewPage, own_server: Callable[..., Server], shot: Shot) -> None:
-    server = own_server(module="tests.web.slow")
+    server = own_server(program=[str(HERE / "slow.py")])
     page = await new_page(server=server.url)
     await begin(page)
     await page.evaluate(
