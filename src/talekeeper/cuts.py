@@ -1,6 +1,6 @@
 """Where the cut through a view is: what stands before it is told by folds, what stands behind it stays raw. Pure.
 
-The cut is an entry of the log. It follows from how many tokens the seat has heard in all, in steps of a third of the recent part (a half,
+The cut is an entry of the log. It follows from how many tokens the seat has heard in all, in steps of a third of the recent part (three fifths,
 where the budget is large), so it needs no memory of earlier contexts, stays put while the recent part fills up (I8), and then moves by
 whole chunks. It moves for nothing that the seat did not hear (I3), and only the chunks near it are looked at (I9).
 """
@@ -23,7 +23,7 @@ from talekeeper.recipe import DEFAULT_RECIPE, Recipe
 from talekeeper.state import CANON, COMMON, STORY, State
 
 LARGE = 4000
-NEAR_BACK, FAR_BACK = 2 / 3, 1 / 2
+NEAR_BACK, FAR_BACK = 2 / 3, 2 / 5
 """How much of the recent part stays raw when the cut moves: less, from a large budget up, for then much is told anew with every move, and
 what a model has cached of the context holds for longer (I8)."""
 
