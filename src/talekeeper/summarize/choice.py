@@ -8,8 +8,8 @@ many sentences there are.
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Sequence
+from heapq import heappop, heappush, heapreplace
 from itertools import islice
 from operator import attrgetter
 from typing import NamedTuple
@@ -33,6 +33,9 @@ _WEIGHTY = 8.0
 """From this worth on, sentences of larger folds are held against each other: do they say the same?"""
 _FILLER = 3.0
 """What any sentence is worth: some sentences are better than one only by what they have above that."""
+_BETTER = 0.3
+"""By how much those must be better for which others go."""
+_ROUNDING = 1e-6
 _TRIED = 6
 _NO_ROOM = 4
 _ENDS = " .!?…。！？\"'”’»」』"
@@ -50,47 +53,48 @@ def rank(worth: float, text: str) -> float:
 
 
 def choose(
-    texts: Sequence[str], worths: Sequence[float], names: Sequence[Sequence[str]], stretches: Sequence[int], limit: int, *, again: bool
+    texts: Sequence[str], worths: Sequence[float], stretches: Sequence[int], limit: int, names: Sequence[Sequence[str]] | None = None
 ) -> list[int]:
     """The places of the sentences that fit the limit together, in order; the best one alone, fitting or not, where they would be worth
-    less than that. Never none, if there are any. `again`: they come from smaller folds, and may tell the same."""
+    less than that. Never none, if there are any. `names`: whom each names, where they come from smaller folds and may tell the same."""
     if not texts:
         return []
-    chosen = _take(texts, list(worths), names, stretches, limit, again)
+    chosen, room = _take(texts, list(worths), stretches, limit, names)
     best = max(worths)
     if not chosen or (sum([worths[at] for at in chosen]) < best / 2 and best not in [worths[at] for at in chosen]):
         return [worths.index(best)]
-    slack = limit - sum([_cost(texts[at]) for at in chosen])
-    while slack * 2 <= len(chosen) > 1 and estimate_tokens(" ".join([texts[at] for at in sorted(chosen)])) > limit:
+    while room * 2 <= len(chosen) > 1 and estimate_tokens(" ".join([texts[at] for at in sorted(chosen)])) > limit:
         chosen.pop()  # each count was rounded: it may be half a token more
     return sorted(chosen)
 
 
 def _take(
-    texts: Sequence[str], worths: list[float], names: Sequence[Sequence[str]], stretches: Sequence[int], limit: int, again: bool
-) -> list[int]:
-    """The same in the order in which they were taken, while there is room."""
-    costs = [_cost(text) for text in texts]
+    texts: Sequence[str], worths: list[float], stretches: Sequence[int], limit: int, names: Sequence[Sequence[str]] | None
+) -> tuple[list[int], int]:
+    """The same in the order in which they were taken, while there is room; and the room that is left."""
+    costs = list(map(_cost, texts))
     queues: list[list[tuple[float, int]]] = [[] for _ in range(max(stretches) + 1)]
-    for at, worth in enumerate(worths):
-        if worth > _LEAST:
-            queues[stretches[at]].append((-worth / (_BASE + costs[at]), at))
-    for queue in queues:
-        heapq.heapify(queue)
-    heads = sorted([queue[0] for queue in queues if queue])
+    heads: list[tuple[float, int]] = []
+    for row in sorted([(-worth / (_BASE + costs[at]), at) for at, worth in enumerate(worths) if worth > _LEAST]):
+        queue = queues[stretches[row[1]]]
+        if not queue:
+            heads.append(row)
+        queue.append(row)
     told, said, weighty = [0] * len(queues), set[str](), Told()
     chosen: list[int] = []
     spare: list[int] = []
     room, least = limit, max(_NO_ROOM + 1, min(costs))
     while heads and (room >= least or not chosen):
         at = heads[0][1]
-        stretch, worth, cost, text = stretches[at], worths[at], costs[at], texts[at]
+        stretch, worth, cost = stretches[at], worths[at], costs[at]
         queue = queues[stretch]
-        heapq.heappop(queue)
+        heappop(queue)
         if cost > room:
             spare.append(at)
-        elif (worth >= _ENOUGH or (room * 2 >= limit and not (again and chosen))) and (key := text.rstrip(_ENDS)) not in said:
-            news = weighty.add(text, names[at]) if again and worth >= _WEIGHTY else 1.0
+        elif worth >= _ENOUGH or (room * 2 >= limit and not (names and chosen)):
+            text = texts[at]
+            key = text.rstrip(_ENDS)
+            news = 0.0 if key in said else weighty.add(text, names[at]) if names and worth >= _WEIGHTY else 1.0
             if news == 1:
                 chosen.append(at)
                 room -= cost
@@ -98,17 +102,21 @@ def _take(
                 said.add(key)
             elif news:
                 worths[at] = worth * news
-                heapq.heappush(queue, (-worths[at] / (_BASE + cost), at))
-        if queue:
-            at, before = queue[0][1], told[stretch]
-            heapq.heapreplace(heads, (-_faded(worths[at], before) / (_BASE + costs[at]), at))
+                heappush(queue, (-worths[at] / (_BASE + cost), at))
+        if not queue:
+            heappop(heads)
+        elif before := told[stretch]:
+            at = queue[0][1]
+            heapreplace(heads, (-_faded(worths[at], before) / (_BASE + costs[at]), at))
         else:
-            heapq.heappop(heads)
+            heapreplace(heads, queue[0])
     if len(chosen) > _FEW:
-        return chosen
+        return chosen, room
     spare += [at for queue in queues for _, at in queue]
     best = sorted([(-worths[at], at) for at in spare if worths[at] >= _ENOUGH])
     others = list(islice((at for _, at in best if texts[at].rstrip(_ENDS) not in said), _TRIED))
+    if not others:
+        return chosen, room
     over = {at: _faded(worths[at], told[stretches[at]] - 1) - _FILLER for at in chosen}
     over |= {at: _faded(worths[at], told[stretches[at]]) - _FILLER for at in others}
     return _exchanged(over, {at: costs[at] for at in chosen}, {at: costs[at] for at in others}, room)
@@ -116,39 +124,50 @@ def _take(
 
 def _faded(worth: float, before: int) -> float:
     """What a sentence is still worth after so many of its stretch."""
-    return max(worth * FADE**before, worth - _FADES * before)
+    share, rest = worth * FADE**before, worth - _FADES * before
+    return share if share >= rest else rest
 
 
-def _exchanged(over: dict[int, float], costs: dict[int, int], spare: dict[int, int], room: int) -> list[int]:
+def _exchanged(over: dict[int, float], costs: dict[int, int], spare: dict[int, int], room: int) -> tuple[list[int], int]:
     """Makes better use of the room: some spare drafts (best first) in the place of a lesser one, or one in the place of up to three."""
+    gains, cheapest = [over[at] for at in spare if over[at] > 0], min(spare.values())
+    most, least = sum(gains), min([over[at] for at in costs], default=0.0)
+    if cheapest > room and costs and least >= 0:  # mostly, no spare ones that fit in the place of any are better than the least
+        fitting = (room + max(costs.values())) // cheapest or 1
+        if sum(sorted(gains, reverse=True)[:fitting]) + _ROUNDING < least + _BETTER:
+            return list(costs), room
     least_first = sorted(over, key=lambda at: (over[at], at))
-    most = sum([over[at] for at in spare if over[at] > 0])
     for out in [at for at in least_first if at in costs]:
-        if over[out] + 0.3 >= most:
+        bar = over[out] + _BETTER
+        if bar >= most:
             break
-        left, into = room + costs[out], []
-        for at in spare:
-            if spare[at] <= left and at not in costs:
+        left, into = room + costs[out], list[int]()
+        for at, cost in spare.items():
+            if cost <= left and at not in costs:
                 into.append(at)
-                left -= spare[at]
-        if into and sum([over[at] for at in into]) > over[out] + 0.3:
+                left -= cost
+        if into and sum([over[at] for at in into]) > bar:
             del costs[out]
             costs.update((at, spare[at]) for at in into)
             room = left
-    for at in spare:
-        left, gone = room - spare[at], list[int]()
+    for at, cost in spare.items():
+        if at in costs:
+            continue
+        left, gone = room - cost, list[int]()
         for out in least_first:
             if left >= 0 or len(gone) == 3:
                 break
             if out in costs:
+                if not gone and over[out] >= 0 and over[out] + _BETTER >= over[at]:
+                    break
                 gone.append(out)
                 left += costs[out]
-        if at not in costs and left >= 0 and (not gone or sum([over[out] for out in gone]) + 0.3 < over[at]):
+        if left >= 0 and (not gone or sum([over[out] for out in gone]) + _BETTER < over[at]):
             for out in gone:
                 del costs[out]
-            costs[at] = spare[at]
+            costs[at] = cost
             room = left
-    return list(costs)
+    return list(costs), room
 
 
 # --- what was told already -------------------------------------------------------------------------------------------

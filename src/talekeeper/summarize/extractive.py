@@ -329,7 +329,7 @@ def condense(turns: Sequence[Turn], *, limit: int, known: Collection[str] = ()) 
 def choose(drafts: list[Draft], limit: int) -> tuple[Sentence, ...]:
     """The same of sentences that were judged before."""
     texts, worths = [draft.text for draft in drafts], [draft.worth - _BEHIND * draft.rank for draft in drafts]
-    chosen = choice.choose(texts, worths, [draft.keys for draft in drafts], [draft.stretch for draft in drafts], limit, again=False)
+    chosen = choice.choose(texts, worths, [draft.stretch for draft in drafts], limit)
     return _fitting([_sentence(drafts[at]) for at in chosen], limit)
 
 
@@ -394,7 +394,7 @@ def merge(sentences: Sequence[Sentence], *, limit: int, known: Collection[str] =
         worths = [sentence.weight for sentence in told]
     texts, names = [sentence.text for sentence in told], [sentence.about for sentence in told]
     stretches = [at * _STRETCHES // len(told) for at in range(len(told))]
-    chosen = choice.choose(texts, worths, names, stretches, limit, again=True)
+    chosen = choice.choose(texts, worths, stretches, limit, names)
     return _fitting([told[at] for at in chosen], limit)
 
 
