@@ -10,7 +10,7 @@ Pure and deterministic: the same turns give the same fold, for ever.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from functools import cache, lru_cache, reduce
 from operator import or_
@@ -32,7 +32,7 @@ from talekeeper.summarize.speech import (
     clip,
     drafts_of,
     is_narrator,
-    marks_with,
+    marks_with_phrases,
     tell,
 )
 from talekeeper.summarize.words import (
@@ -46,13 +46,12 @@ from talekeeper.summarize.words import (
     TIME,
     UNSPACED,
     Pattern,
-    Phrases,
     Row,
     languages,
     listed,
     normalise,
-    phrases_in,
     side_by_side,
+    words_of_names,
 )  # fmt: skip
 
 # --- worth -----------------------------------------------------------------------------------------------------------
@@ -117,26 +116,24 @@ def _weight(marks: int) -> float:
     return sum(events[:1]) + 0.5 * sum(events[1:3]) + about + bargain + gift + vow
 
 
-def _judge(drafts: list[Draft], known: Collection[str], voices: Collection[str], phrases: Mapping[str, Phrases] | None = None) -> None:
-    """Gives each draft its rank, its names and its worth, in the light of all of them."""
-    speakers = {norm for voice in voices for piece in voice.split() if (norm := normalise(piece))}
+def _judge(drafts: list[Draft], known: Collection[str], voices: Collection[str], said: str = "") -> None:
+    """Gives each draft its rank, its names and its worth, in the light of all of them. `said`: the text they are from, if it is another."""
+    speakers = words_of_names(voices)
     sure = set(speakers)
     for draft in drafts:
         if draft.reading is UNREAD:
             draft.reading = study(draft.body, draft.lang)
         sure.update(draft.reading.sure)
-    whole = " ".join([draft.body for draft in drafts]) if known or phrases is None else ""
+    whole = " ".join([draft.body for draft in drafts]) if known or not said else ""
     registry = known_terms(known, whole)
-    if phrases is None:
-        phrases = {lang: phrases_in(whole, lang) for lang in {draft.lang for draft in drafts}}
     met: set[str] = set()
     for draft in drafts:
         body, reading, lang = draft.body, draft.reading, draft.lang
         if reading.doubtful and not sure.isdisjoint(reading.doubtful):
             draft.reading = reading = reading.given(sure, lang)
         keys, marks = reading.keys, reading.marks
-        if phrases[lang]:
-            marks = marks_with(draft, phrases[lang])
+        if not reading.row.signs.isascii():
+            marks = marks_with_phrases(draft, said or whole)
         if marks & _DENIABLE:
             marks &= ~_only_seems(reading.row, marks)
         draft.marks = marks
@@ -226,19 +223,23 @@ def _is_table_talk(text: str, each: Sequence[int], marks: int) -> bool:
 
 def _talks_dice(text: str) -> bool:
     """Whether a number in the sentence is one of dice or rules; looks around each number only, because most sentences have none such."""
-    runs, lowered = list(_DIGITS.finditer(text)), text.lower()
-    if not ("nat" in lowered or "to hit" in lowered or any(_may_be_rolled(text, run.start()) for run in runs)):
-        return False
+    runs = list(_DIGITS.finditer(text))
+    for run in runs:
+        if _may_be_rolled(text, run.start()):
+            break
+    else:
+        lowered = text.lower()
+        if "nat" not in lowered and "to hit" not in lowered:
+            return False
     return any(_DICE_TALK.search(text, max(0, run.start() - 32), run.end() + 12) for run in runs)
 
 
 def _may_be_rolled(text: str, at: int) -> bool:
     """Whether a number may be one of dice by what stands before it: anything but a plain word that has nothing to do with them."""
+    if at and not text[at - 1].isspace():
+        return True
     before = text[:at].rsplit(None, 1)
-    if not before:
-        return False
-    word = before[-1]
-    return not (text[at - 1].isspace() and word.isascii() and word.isalpha()) or word.lower() in _BEFORE_DICE
+    return bool(before) and (not (before[-1].isascii() and before[-1].isalpha()) or before[-1].lower() in _BEFORE_DICE)
 
 
 def _put_behind(draft: Draft, turn: Turn) -> None:
@@ -348,11 +349,11 @@ def _fitting(chosen: Sequence[Sentence], limit: int) -> tuple[Sentence, ...]:
 
 def words_of(drafts: Iterable[Draft], turns: int) -> list[Read]:
     """What was read in each of so many turns, while their sentences were judged."""
-    read: list[Read] = [("", UNREAD.row)] * turns
+    langs, rows = [""] * turns, [list[Row]() for _ in range(turns)]
     for draft in drafts:
-        lang, row = read[draft.stretch]
-        read[draft.stretch] = draft.lang, row.then(draft.reading.row) if lang else draft.reading.row
-    return read
+        langs[draft.stretch] = draft.lang
+        rows[draft.stretch].append(draft.reading.row)
+    return list(zip(langs, rows, strict=True))
 
 
 def judged(turns: Sequence[Turn], known: Collection[str] = ()) -> list[Draft]:
@@ -361,18 +362,17 @@ def judged(turns: Sequence[Turn], known: Collection[str] = ()) -> list[Draft]:
     narrators = [is_narrator(turn) for turn in turns]
     texts = [turn.text for turn in turns]
     langs, whole = languages(texts), "\n".join(texts)
-    phrases = {lang: phrases_in(whole, lang) for lang in set(langs)}
     for stretch, (turn, lang) in enumerate(zip(turns, langs, strict=True)):
         text = turn.text
         if "(" in text or "[" in text or "（" in text:
             text = ASIDE.sub("", text).strip() or text
-        for draft in drafts_of(text, lang, not narrators[stretch], phrases[lang]):
+        for draft in drafts_of(text, lang, not narrators[stretch], whole):
             draft.sources, draft.stretch = (turn.id,), stretch
             draft.voice = draft.voice if narrators[stretch] else turn.voice
             if turn.kind == "event" or turn.kind == "note":
                 draft.worth = 1.0
             drafts.append(draft)
-    _judge(drafts, known, dict.fromkeys(draft.voice for draft in drafts if draft.voice), phrases)
+    _judge(drafts, known, dict.fromkeys(draft.voice for draft in drafts if draft.voice), whole)
     lesser = {at for at, turn in enumerate(turns) if turn.kind in _MOVES or turn.voice.casefold() in listed("dice_voice")}
     for draft in drafts if lesser else ():
         if draft.stretch in lesser:

@@ -10,7 +10,6 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, reduce
-from itertools import compress
 from operator import or_
 from typing import NamedTuple
 
@@ -48,7 +47,6 @@ from talekeeper.summarize.words import (
 )
 
 _TITLE = PERSON | MARK["starter"]
-_COMMON_START = COMMON | OPENS
 _NEAR = 4
 """Words of one name are nearer to each other than this."""
 _LINKS = frozenset({("of", "the"), ("de", "la"), ("de", "los"), ("de", "las"), ("de", "l"), ("von", "der"), ("von", "den"), ("van", "der")})
@@ -135,7 +133,7 @@ def _runs(row: Row) -> list[list[int]]:
     """The places of capitalised words that may be names, those of one name together."""
     runs: list[list[int]] = []
     last = -_NEAR
-    for at in compress(range(len(row.capitals)), row.capitals):
+    for at in row.capitals:
         if at - last < _NEAR and _joins(row, last, at):
             runs[-1].append(at)
         else:
@@ -165,7 +163,7 @@ def _is_name(row: Row, run: list[int], lang: str, sure: Collection[str]) -> bool
     marks, norm = row.marks[at], row.norms[at]
     if norm in sure:
         return True
-    if len(row.plains[at]) < 2:
+    if len(row.words[at].plain) < 2:
         return len(run) > 1
     if lang == "de":
         return _is_german_name(row, run)
@@ -175,12 +173,12 @@ def _is_name(row: Row, run: list[int], lang: str, sure: Collection[str]) -> bool
         return not marks & NOT_ALONE
     if marks & OWNS or (marks & BREAKS and not marks & ENDS):
         return True
-    after = at + 1
-    if after == len(row.norms) or marks & ENDS or "-" in norm:
+    if at + 1 == len(row.words) or marks & ENDS or "-" in norm:
         return False
-    if lang != "en" and row.marks[after] & STOP:
-        return row.norms[after] in listed("copula")
-    return bool(row.marks[after] & CUE_MARKS or row.norms[after] in listed("past") or _VERB_AFTER[lang].search(row.plains[after].lower()))
+    after = row.words[at + 1]
+    if lang != "en" and after.marks & STOP:
+        return after.norm in listed("copula")
+    return bool(after.marks & CUE_MARKS or after.norm in listed("past") or _VERB_AFTER[lang].search(after.plain.lower()))
 
 
 def _is_german_name(row: Row, run: list[int]) -> bool:
@@ -210,22 +208,30 @@ class Name(NamedTuple):
         return _surface(self.row, self.places) if self.places else self.key
 
 
-def _names_in(row: Row, runs: Iterable[list[int]], lang: str, sure: Collection[str] = ()) -> tuple[list[Name], list[str]]:
-    """The names among words that were read, in order, and those first words of runs that are not in one; `sure` holds words that are
-    names wherever they have a capital."""
-    marks, norms, plains = row.marks, row.norms, row.plains
-    names: list[Name] = []
+def _find(row: Row, lang: str, sure: Collection[str] = ()) -> tuple[list[list[int]], list[str], list[str], list[str]]:
+    """The names among words that were read, in order: the places of each, and its key; `sure` holds words that are names wherever they
+    have a capital. Then those that have a capital within a sentence, and so are names at the start of another too (not in German, where
+    any noun has); and the first words of runs that are not in a name."""
+    marks, norms, german = row.marks, row.norms, lang == "de"
+    named: list[list[int]] = []
+    keys: list[str] = []
+    within: list[str] = []
     doubtful: list[str] = []
-    for run in runs:
-        first = run[0]
-        if first == 0 or lang == "de" or marks[first - 1] & ENDS or marks[first] & OPENS or not norms[first - 1]:
+    for run in _runs(row):
+        first, several = run[0], len(run) > 1
+        starts = first == 0 or marks[first - 1] & ENDS or marks[first] & OPENS or not norms[first - 1]
+        if starts or german:
             kept = _strip_start(row, run, lang)
-            if lang == "de" and len(kept) > 1 and marks[kept[0]] & LISTED and not marks[kept[0]] & PERSON:
+            if german and len(kept) > 1 and marks[kept[0]] & LISTED and not marks[kept[0]] & PERSON:
                 kept = kept[1:]
             if kept and not _is_name(row, kept, lang, sure):
                 kept = []
         else:
-            kept = run if len(run) > 1 or not (marks[first] & NOT_ALONE or len(plains[first]) < 2) else []
+            kept = run if several or not (marks[first] & NOT_ALONE or len(row.words[first].plain) < 2) else []
+        if not (starts or german or marks[first] & COMMON):
+            within.append(norms[first])
+        if several and not german:
+            within += [norms[at] for at in run[1:] if norms[at - 1] and not marks[at] & COMMON]
         if not kept or kept[0] != first:
             doubtful.append(norms[first])
         if kept:
@@ -234,15 +240,17 @@ def _names_in(row: Row, runs: Iterable[list[int]], lang: str, sure: Collection[s
                     break
             else:
                 key = kept[0]
-            names.append(Name(row, kept, norms[key]))
-    return names, doubtful
+            named.append(kept)
+            keys.append(norms[key])
+    return named, keys, within, doubtful
 
 
 def _surface(row: Row, run: list[int]) -> str:
     first, last = run[0], run[-1]
     if first == last:
-        return _without_article(row.plains[first])
-    plains = [row.plains[at] + "'s" if row.marks[at] & OWNS and at < last else row.plains[at] for at in range(first, last + 1)]
+        return _without_article(row.words[first].plain)
+    words = row.words[first : last + 1]
+    plains = [word.plain + "'s" if word.marks & OWNS and at < last else word.plain for at, word in enumerate(words, first)]
     plains[0] = _without_article(plains[0])
     return " ".join(plains)
 
@@ -250,17 +258,6 @@ def _surface(row: Row, run: list[int]) -> str:
 def _without_article(plain: str) -> str:
     """ "Ordre" of "l'Ordre"; "D'Artagnan" stays."""
     return plain if plain[0].isupper() and plain[0] != "L" else ELISION.sub("", plain)
-
-
-def _sure_names(row: Row, runs: Iterable[list[int]], lang: str) -> list[str]:
-    """Words that have a capital within a sentence: they are names at the start of another sentence too. In German any noun has."""
-    if lang == "de":
-        return []
-    marks, norms = row.marks, row.norms
-    return [
-        norms[at] for run in runs for at in run
-        if at and not (marks[at] & _COMMON_START or marks[at - 1] & ENDS) and norms[at - 1]
-    ]  # fmt: skip
 
 
 _KATAKANA = Pattern(r"[\u30a1-\u30fa][\u30a1-\u30ff]+")
@@ -301,9 +298,9 @@ def find_names(text: str) -> list[str]:
     if lang in UNSPACED:
         return names_in_cjk(text, lang)
     row = side_by_side(read(text, lang))
-    runs = _runs(row)
-    names, _ = _names_in(row, runs, lang, set(_sure_names(row, runs, lang)))
-    return list(dict.fromkeys([name.text for name in names]))
+    _, _, sure, _ = _find(row, lang)
+    named, _, _, _ = _find(row, lang, set(sure))
+    return list(dict.fromkeys([_surface(row, places) for places in named]))
 
 
 # --- numbers ---------------------------------------------------------------------------------------------------------
@@ -377,59 +374,60 @@ def numbers_in_cjk(text: str) -> list[str]:
 
 @dataclass(slots=True, eq=False)
 class Reading:
-    """What a sentence by itself says: its words, names and marks, and how many of its words tell something."""
+    """What a sentence by itself says: its words, the places and the keys of its names, its marks, and how many of its words tell
+    something. Then what is found of names elsewhere by it, and what may be a name if it is one elsewhere."""
 
-    words: list[Word]
     row: Row
-    names: list[Name]
+    named: list[list[int]]
     keys: list[str]
     marks: int
     detail: float
     sure: list[str]
     doubtful: list[str]
 
+    @property
+    def words(self) -> list[Word]:
+        return self.row.words
+
+    @property
+    def names(self) -> list[Name]:
+        """The names; made when they are asked for, because their keys are what is mostly needed."""
+        return [Name(self.row, places, key) for places, key in zip(self.named, self.keys, strict=True)]
+
     def then(self, other: Reading) -> Reading:
         """The reading of this sentence and another behind it."""
         shift = len(self.words)
-        row = self.row.then(other.row)
-        names = [*self.names, *(Name(row, [at + shift for at in name.places], name.key) for name in other.names)]
         return Reading(
-            self.words + other.words, row, names, self.keys + other.keys, self.marks | other.marks,
-            self.detail + other.detail, self.sure + other.sure, self.doubtful + other.doubtful,
+            self.row.then(other.row), self.named + [[at + shift for at in places] for places in other.named], self.keys + other.keys,
+            self.marks | other.marks, self.detail + other.detail, self.sure + other.sure, self.doubtful + other.doubtful,
         )  # fmt: skip
 
     def given(self, sure: Collection[str], lang: str) -> Reading:
         """The reading in the light of other sentences, whose names are `sure`."""
         if frozenset(self.doubtful).isdisjoint(sure):
             return self
-        names, _ = _names_in(self.row, _runs(self.row), lang, sure)
-        return replace(self, names=names, keys=[name.key for name in names], marks=_marks_outside(self.row, names))
+        named, keys, _, _ = _find(self.row, lang, sure)
+        return replace(self, named=named, keys=keys, marks=_marks_outside(self.row, named))
 
 
-def _marks_outside(row: Row, names: Iterable[Name]) -> int:
+def _marks_outside(row: Row, named: Iterable[list[int]]) -> int:
     """The marks of a sentence. A word within a name is no cue: nobody drowned in "the Drowned Rat"."""
-    marks = row.marks
-    for name in names:
-        for at in name.places:
-            if marks[at] & CUE_MARKS:
-                marks = (*marks[:at], marks[at] & ~CUE_MARKS, *marks[at + 1 :])
+    marks: Sequence[int] = row.marks
+    if cues := [at for places in named for at in places if marks[at] & CUE_MARKS]:
+        marks = [mark & ~CUE_MARKS if at in cues else mark for at, mark in enumerate(marks)]
     return reduce(or_, marks, 0)
 
 
 def _study(text: str, lang: str) -> Reading:
     if lang in UNSPACED:
-        words = read_cjk(text, lang)
-        row, keys = side_by_side(words), names_in_cjk(text, lang)
+        row, keys = side_by_side(read_cjk(text, lang)), names_in_cjk(text, lang)
         marks = reduce(or_, row.marks, NUMBER if numbers_in_cjk(text) else 0)
-        return Reading(words, row, [Name(row, [], key) for key in keys], keys, marks, len(text) / 3, [], [])
-    words = read(text, lang)
-    row = side_by_side(words)
-    runs = _runs(row)
-    if not runs:  # a sentence that names nobody
-        return Reading(words, row, [], [], _marks_outside(row, ()), row.telling(), [], [])
-    names, doubtful = _names_in(row, runs, lang)
-    keys = [name.key for name in names]
-    return Reading(words, row, names, keys, _marks_outside(row, names), row.telling(), _sure_names(row, runs, lang), doubtful)
+        return Reading(row, [[] for _ in keys], keys, marks, len(text) / 3, [], [])
+    row = side_by_side(read(text, lang))
+    if not row.capitals:  # a sentence that names nobody
+        return Reading(row, [], [], reduce(or_, row.marks, 0), row.telling(), [], [])
+    named, keys, sure, doubtful = _find(row, lang)
+    return Reading(row, named, keys, _marks_outside(row, named), row.telling(), sure, doubtful)
 
 
 _study_again = kept(1 << 8)(_study)
@@ -442,4 +440,5 @@ def study(text: str, lang: str) -> Reading:
 
 def marks_of(text: str, lang: str) -> int:
     """The marks of the words and phrases of a sentence."""
-    return reduce(or_, [marks for _, marks in phrases_in(text, lang)], study(text, lang).marks)
+    reading = study(text, lang)
+    return reduce(or_, [marks for _, marks in phrases_in(text, reading.row, lang)], reading.marks)

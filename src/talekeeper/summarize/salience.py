@@ -8,11 +8,10 @@ before it in the same run are looked at: the same turns are as telling for every
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import compress
 from operator import add
 from typing import NamedTuple, Protocol, TypeAlias
 
-from talekeeper.summarize.words import ENDS, OPENS, UNSPACED, Row, languages, normalise, read, read_cjk, side_by_side
+from talekeeper.summarize.words import ENDS, OPENS, UNSPACED, Row, languages, read, read_cjk, side_by_side, words_of_names
 
 _QUESTION = ("?", "？", "؟", '?"', "?”", "？」", "?*", "?)")
 _NAME, _TIME, _NUMBER, _EVENT, _DETAIL, _ANSWER, _ASKS, _IDLE = 1.0, 1.0, 0.5, 0.5, 0.08, 1.0, 0.5, 0.1
@@ -39,8 +38,8 @@ class Features(NamedTuple):
 
 Known: TypeAlias = "dict[tuple[str, str], Features]"
 """Features by text and language."""
-Read: TypeAlias = tuple[str, Row]
-"""What was read in a text: its language and its words."""
+Read: TypeAlias = tuple[str, Sequence[Row]]
+"""What was read in a text: its language and its words, sentence by sentence or all in one row."""
 
 
 def tellings(turns: Sequence[Said], before: Iterable[Said | None], known: Known | None = None) -> list[float]:
@@ -55,7 +54,7 @@ def worths(turns: Sequence[Said], read: Sequence[Read] | None = None) -> list[fl
     if read is None:
         alone = _alone(turns, {})
     else:
-        alone = _worths(turns, [_weigh(turn.text, lang, row) for turn, (lang, row) in zip(turns, read, strict=True)])
+        alone = _worths(turns, [_weigh(turn.text, lang, rows) for turn, (lang, rows) in zip(turns, read, strict=True)])
     return list(map(add, alone, map(_answering, turns, [None, *turns])))
 
 
@@ -65,13 +64,13 @@ def _alone(turns: Sequence[Said], known: Known) -> list[float]:
         features = known.get((turn.text, lang))
         if features is None:
             words = read_cjk(turn.text, lang) if lang in UNSPACED else read(turn.text, lang)
-            features = known[turn.text, lang] = _weigh(turn.text, lang, side_by_side(words))
+            features = known[turn.text, lang] = _weigh(turn.text, lang, [side_by_side(words)])
         found.append(features)
     return _worths(turns, found)
 
 
 def _worths(turns: Sequence[Said], features: Sequence[Features]) -> list[float]:
-    speakers = {norm for voice in {turn.voice for turn in turns} for piece in voice.split() if (norm := normalise(piece))}
+    speakers = words_of_names({turn.voice for turn in turns})
     return [
         _NAME * min(_MOST_NAMES, len(each.names - speakers)) + each.worth - (_ASKS if _asks(turn) else 0.0)
         for turn, each in zip(turns, features, strict=True)
@@ -86,8 +85,8 @@ def _asks(turn: Said) -> bool:
     return turn.text.rstrip().endswith(_QUESTION)
 
 
-def _weigh(text: str, lang: str, row: Row) -> Features:
-    count = row.signs.count
+def _weigh(text: str, lang: str, rows: Sequence[Row]) -> Features:
+    count = "".join([row.signs for row in rows]).count
     times, numbers, events, details = count("t"), count("n"), count("e"), len(text) // 4 if lang in UNSPACED else count("d")
     worth = (
         _TIME * (times if times < _MOST_TIMES else _MOST_TIMES)
@@ -96,11 +95,19 @@ def _weigh(text: str, lang: str, row: Row) -> Features:
         + _DETAIL * (details if details < _MOST_DETAILS else _MOST_DETAILS)
         - _IDLE * count("i")
     )
-    return Features(worth, _names(row))
+    return Features(worth, _names(rows))
 
 
-def _names(row: Row) -> frozenset[str]:
+def _names(rows: Sequence[Row]) -> frozenset[str]:
     """Words with a capital that is not that of a sentence."""
-    marks, norms = row.marks, row.norms
-    places = compress(range(len(norms)), row.capitals)
-    return frozenset([norms[at] for at in places if at and not (marks[at] & OPENS or marks[at - 1] & ENDS) and norms[at - 1]])
+    names, last, before = list[str](), 0, ""
+    for row in rows:
+        marks, norms = row.marks, row.norms
+        for at in row.capitals:
+            if at:
+                last, before = marks[at - 1], norms[at - 1]
+            if before and not (marks[at] & OPENS or last & ENDS):
+                names.append(norms[at])
+        if norms:
+            last, before = marks[-1], norms[-1]
+    return frozenset(names)

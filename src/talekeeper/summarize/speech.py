@@ -23,9 +23,9 @@ from talekeeper.summarize.words import (
     STOP,
     UNSPACED,
     Pattern,
-    Phrases,
     has_phrase,
     listed,
+    phrases_in,
     read,
     side_by_side,
 )
@@ -112,7 +112,7 @@ def _hard_cut(clause: str) -> list[str]:
 
 
 PLAIN, IDLE_TALK, TABLE_TALK = 0, 1, 2
-UNREAD = Reading([], side_by_side(()), [], [], 0, 0.0, [], [])
+UNREAD = Reading(side_by_side([]), [], [], 0, 0.0, [], [])
 
 
 @dataclass(slots=True)
@@ -206,10 +206,10 @@ def _double_quoted(text: str) -> str:
     return _SINGLE.sub(r"“\1”", text) if ("'" in text or "‘" in text) and not _has_marks(text) else text
 
 
-def drafts_of(text: str, lang: str, spoken: bool, phrases: Phrases) -> list[Draft]:
+def drafts_of(text: str, lang: str, spoken: bool, whole: str) -> list[Draft]:
     """The sentences of a turn's text, read; quotations over several sentences get their marks back, and their speaker.
 
-    `spoken`: it is said, not told. `phrases`: those that may be in it."""
+    `spoken`: it is said, not told. `whole`: all that was said, where its phrases are."""
     text = text if spoken else _double_quoted(text)
     sentences = split_sentences(text)
     drafts: list[Draft] = []
@@ -217,61 +217,64 @@ def drafts_of(text: str, lang: str, spoken: bool, phrases: Phrases) -> list[Draf
         for sentence in sentences:
             drafts.append(Draft(sentence, lang, reading=study(sentence, lang)))
             if len(drafts) > 1:
-                _join_leaning(drafts, spoken, phrases)
+                _join_leaning(drafts, spoken, whole)
         return drafts
     inside, opening = False, '"'
     for sentence in sentences:
         outside, was = _outside(sentence, inside), inside
         inside = _still_open(sentence, inside)
-        whole = f"{opening}{sentence}" if was else sentence
+        body = f"{opening}{sentence}" if was else sentence
         if inside:
             opening = next((mark for mark in reversed(_MARKS.findall(sentence)) if mark in _PARTNER), opening)
-            whole += _PARTNER[opening]
-        if drafts and drafts[-1].outside == "" and whole == sentence and _is_tag(sentence, lang):
-            whole = f"{drafts.pop().body} {sentence}"
-        drafts.append(Draft(whole, lang, outside=outside if _has_marks(whole) else None, reading=study(whole, lang)))
+            body += _PARTNER[opening]
+        if drafts and drafts[-1].outside == "" and body == sentence and _is_tag(sentence, lang):
+            body = f"{drafts.pop().body} {sentence}"
+        drafts.append(Draft(body, lang, outside=outside if _has_marks(body) else None, reading=study(body, lang)))
         if len(drafts) > 1:
-            _join_leaning(drafts, spoken or was, phrases)
+            _join_leaning(drafts, spoken or was, whole)
     if any(draft.outside == "" for draft in drafts):
         _find_tellers(drafts)
     return drafts
 
 
-def _join_leaning(drafts: list[Draft], spoken: bool, phrases: Phrases) -> None:
+def _join_leaning(drafts: list[Draft], spoken: bool, whole: str) -> None:
     """Puts the last draft to the one before it where either says little alone: an "I promise.", an "I give it to you."."""
-    before, last = drafts[-2:]
-    if not (phrases or (before.reading.marks | last.reading.marks) & _MAY_LEAN) or len(before.body) + len(last.body) > _TOGETHER:
+    before, last = drafts[-2], drafts[-1]
+    if len(before.body) + len(last.body) > _TOGETHER:
+        return
+    one, other = before.reading, last.reading
+    if not (one.marks | other.marks) & _MAY_LEAN and one.row.signs.isascii() and other.row.signs.isascii():  # and no phrase
         return
     if (before.outside == "") != (last.outside == ""):
         return
-    if _is_bare_vow(last, phrases) or (len(drafts) == 2 and _is_bare_vow(before, phrases)) or _leans(last, before, spoken, phrases):
+    if _is_bare_vow(last, whole) or (len(drafts) == 2 and _is_bare_vow(before, whole)) or _leans(last, before, spoken, whole):
         outside = None if last.outside is None else f"{before.outside}{last.outside}"
         body = _together(before.body, last.body, last.lang)
-        drafts[-2:] = [Draft(body, last.lang, outside=outside, reading=before.reading.then(last.reading))]
+        drafts[-2:] = [Draft(body, last.lang, outside=outside, reading=one.then(other))]
 
 
-def _is_bare_vow(draft: Draft, phrases: Phrases) -> bool:
+def _is_bare_vow(draft: Draft, whole: str) -> bool:
     """Whether a sentence is no more than an "I promise."."""
-    return len(draft.body) <= 40 and draft.reading.detail < 4 and bool(marks_with(draft, phrases) & _BOND)
+    return len(draft.body) <= 40 and draft.reading.detail < 4 and bool(marks_with_phrases(draft, whole) & _BOND)
 
 
-def marks_with(draft: Draft, phrases: Phrases) -> int:
-    """The marks of a sentence's words, and of those phrases that are in it."""
+def marks_with_phrases(draft: Draft, whole: str) -> int:
+    """The marks of a sentence's words, and of the phrases in it; these must stand in the `whole` text too, and not be of two lines."""
     marks = draft.reading.marks
-    for phrase, mark in phrases:
-        if has_phrase(draft.body, phrase):
+    for phrase, mark in phrases_in(draft.body, draft.reading.row, draft.lang):
+        if has_phrase(draft.body, phrase) and phrase in whole:
             marks |= mark
     return marks
 
 
-def _leans(draft: Draft, before: Draft, spoken: bool, phrases: Phrases) -> bool:
+def _leans(draft: Draft, before: Draft, spoken: bool, whole: str) -> bool:
     """Whether something happens in a sentence to an "it" or, in speech, a "he", that stands in the short sentence before it."""
     words, marks = draft.reading.words, draft.reading.marks
     if not marks & _PRONOUN or len(before.body) > _SHORT or draft.lang in UNSPACED:
         return False
     lead, anaphors = words[0].norm, listed("anaphor")
     if lead in anaphors or (spoken and lead in listed("he")):
-        leans = bool(marks_with(draft, phrases) & _HAPPENS)
+        leans = bool(marks_with_phrases(draft, whole) & _HAPPENS)
     else:
         leans = bool(marks & _HANDLED) and any(word.marks & _HANDLED and after.norm in anaphors for word, after in pairwise(words))
     return leans and not before.reading.marks & _TABLE and "?" not in before.body[-2:]

@@ -8,9 +8,10 @@ stands in its text. Chinese and Japanese have no blanks: there the groups are lo
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import compress, count, islice
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
@@ -71,36 +72,40 @@ CJK = Pattern(r"[\u3005\u3041-\u30ff\u3400-\u9fff\uf900-\ufaff]")
 UNSPACED = frozenset({"zh", "ja"})
 """The languages that are written without blanks."""
 _LATIN = ("en", "de", "fr", "es")
+_VOTES = {lang: 12 * at for at, lang in enumerate(_LATIN)}
+"""Where the votes for a language stand in the number that has them all."""
+_MOST_VOTES = (1 << 12) - 1
 _LETTERS = {"de": frozenset("äöüß"), "fr": frozenset("àâçèêëîïôœùû"), "es": frozenset("ñ¿¡íóúá")}
 _TELLING_LETTERS = Pattern(r"[äöüßàâçèêëîïôœùûñ¿¡íóúá]")
 
 
 class Word(NamedTuple):
-    """A piece of text: its marks, its form for comparing, itself without signs around it, whether it may be a name, and those of its
-    marks that are counted, by their letters."""
+    """A piece of text: its marks, its form for comparing, whether it may be a name, those of its marks that are counted, by their
+    letters, and itself without signs around it."""
 
     marks: int
     norm: str
-    plain: str
     capital: bool
     signs: str
+    plain: str
 
 
 @dataclass(slots=True)
 class Row:
-    """The words of a text side by side, for those who look at one thing of all of them."""
+    """The words of a text; side by side, for those who look at one thing of all of them. `capitals`: the places of what may be names."""
 
+    words: list[Word]
     marks: tuple[int, ...]
     norms: tuple[str, ...]
-    plains: tuple[str, ...]
-    capitals: tuple[bool, ...]
+    capitals: list[int]
     signs: str
 
     def then(self, other: Row) -> Row:
         """The words of this text and another behind it."""
+        shift = len(self.words)
         return Row(
-            self.marks + other.marks, self.norms + other.norms, self.plains + other.plains, self.capitals + other.capitals,
-            self.signs + other.signs,
+            self.words + other.words, self.marks + other.marks, self.norms + other.norms,
+            self.capitals + [at + shift for at in other.capitals], self.signs + other.signs,
         )  # fmt: skip
 
     def telling(self) -> int:
@@ -108,11 +113,11 @@ class Row:
         return self.signs.count("d") - self.signs.count("x")
 
 
-def side_by_side(words: Sequence[Word]) -> Row:
+def side_by_side(words: list[Word]) -> Row:
     if not words:
-        return Row((), (), (), (), "")
-    marks, norms, plains, capitals, signs = zip(*words)  # noqa: B905 - each word has all of them
-    return Row(marks, norms, plains, capitals, "".join(signs))
+        return Row([], (), (), [], "")
+    marks, norms, capitals, signs = islice(zip(*words), 4)  # noqa: B905 - each word has all of them
+    return Row(words, marks, norms, list(compress(count(), capitals)), "".join(signs))
 
 
 _COUNTED = {
@@ -122,7 +127,8 @@ _COUNTED = {
 
 
 class _Signs(dict[int, str]):
-    """For the marks of a word a letter for each group that is counted: time, number, detail, talk to the listener, event, mere chatter."""
+    """For the marks of a word a letter for each group that is counted: time, number, detail, talk to the listener, event, mere chatter.
+    Beside them stand signs beyond ASCII for a word that may be of a phrase."""
 
     def __missing__(self, marks: int) -> str:
         signs = [sign for sign, group in _COUNTED.items() if marks & group]
@@ -165,13 +171,23 @@ Phrases: TypeAlias = Sequence[tuple[str, int]]
 
 
 @cache
-def _phrases(lang: str) -> Mapping[str, Phrases]:
-    """What is looked for across blanks, with the marks of its groups; by its end, which several have in common and few texts have."""
+def _phrases(lang: str) -> Mapping[str, tuple[re.Pattern[str], Phrases]]:
+    """What is looked for across blanks, with the marks of its groups, by how its longest word stands in a piece of text: where no piece
+    is like that, there is no such phrase. Each has a sign of its own."""
     phrases: dict[str, list[tuple[str, int]]] = {}
-    for word, marks in _lexicon(lang)[0].items():
-        if "_" in word:
-            phrases.setdefault(word.replace("_", " ")[-6:], []).append((word.replace("_", " "), marks))
-    return phrases
+    for phrase, marks in _lexicon(lang)[0].items():
+        if "_" in phrase:
+            words = phrase.split("_")
+            longest = max(reversed(words), key=len)
+            piece = f"{'^' if longest in words[1:] else ''}{re.escape(longest)}{'$' if longest in words[:-1] else ''}"
+            phrases.setdefault(piece, []).append((" ".join(words), marks))
+    return {chr(0x100 + at): (re.compile(piece), phrases[piece]) for at, piece in enumerate(phrases)}
+
+
+@cache
+def _in_phrases(lang: str) -> Callable[[str], object]:
+    """Finds whether a piece of text may be of a phrase."""
+    return re.compile("|".join([piece.pattern for piece, _ in _phrases(lang).values()]) or "(?!)").search
 
 
 def normalise(piece: str) -> str:
@@ -180,6 +196,16 @@ def normalise(piece: str) -> str:
     if norm.endswith("'s"):
         norm = norm[:-2]
     return _CYRILLIC_ENDING.sub("", norm) if len(norm) > 3 and _CYRILLIC.match(norm) else norm
+
+
+@kept(1 << 8)
+def _words_of_name(name: str) -> frozenset[str]:
+    return frozenset([norm for piece in name.split() if (norm := normalise(piece))])
+
+
+def words_of_names(names: Iterable[str]) -> set[str]:
+    """The words of some names, for comparing. A story has few voices, and all of them come back in every chunk."""
+    return set().union(*map(_words_of_name, names))
 
 
 @cache
@@ -271,7 +297,10 @@ def _look(piece: str, lang: str) -> Word:
         marks |= OPENS
     if _BREAK.search(piece) and not (full in listed("abbreviation") or (len(bare) == 1 and bare.isupper() and piece.endswith("."))):
         marks |= BREAKS | (ENDS if _END.search(piece) else 0)
-    return Word(marks, normalise(bare), whole, bool(marks & NAMEABLE), _SIGNS[marks])
+    signs = _SIGNS[marks]
+    if _in_phrases(lang)(piece):
+        signs += "".join([sign for sign, (like, _) in _phrases(lang).items() if like.search(piece)])
+    return Word(marks, normalise(bare), bool(marks & NAMEABLE), signs, whole)
 
 
 class _Reader(dict[str, Word]):
@@ -310,7 +339,7 @@ def _cjk_groups(lang: str) -> tuple[re.Pattern[str], dict[str, int]]:
 def read_cjk(text: str, lang: str) -> list[Word]:
     """The listed words in a Chinese or Japanese text, marked; the rest of the text is passed over."""
     pattern, marks = _cjk_groups(lang)
-    return [Word(marks[word], word, word, False, _SIGNS[marks[word]]) for word in pattern.findall(text.lower())]
+    return [Word(marks[word], word, False, _SIGNS[marks[word]], word) for word in pattern.findall(text.lower())]
 
 
 def has_phrase(text: str, phrase: str) -> bool:
@@ -319,17 +348,20 @@ def has_phrase(text: str, phrase: str) -> bool:
     return at >= 0 and not text[at + len(phrase) : at + len(phrase) + 1].isalpha()
 
 
-def phrases_in(text: str, lang: str) -> Phrases:
-    """The phrases in a text, each with the marks of its groups."""
-    return [phrase for end, phrases in _phrases(lang).items() if end in text for phrase in phrases if phrase[0] in text]
+def phrases_in(text: str, row: Row, lang: str) -> Phrases:
+    """The phrases in a text that was read, each with the marks of its groups."""
+    if row.signs.isascii():
+        return ()
+    return [phrase for sign, (_, phrases) in _phrases(lang).items() if sign in row.signs for phrase in phrases if phrase[0] in text]
 
 
 @cache
-def _voters() -> tuple[frozenset[str], list[tuple[str, frozenset[str], frozenset[str]]]]:
-    """All small words; and per language its own, and those that no other has."""
+def _voters() -> tuple[frozenset[str], dict[str, int]]:
+    """All small words; and for which languages each votes, twice if for one only: all votes in one number, so that one sum counts them."""
     small = {lang: frozenset(word for word, marks in _lexicon(lang)[0].items() if marks & SMALL) for lang in _LATIN}
-    own = {lang: small[lang].difference(*(small[other] for other in _LATIN if other != lang)) for lang in _LATIN}
-    return frozenset().union(*small.values()), [(lang, small[lang], own[lang]) for lang in _LATIN]
+    words = frozenset().union(*small.values())
+    votes = {word: [lang for lang in _LATIN if word in small[lang]] for word in words}
+    return words, {word: sum(1 << _VOTES[lang] for lang in langs) << (len(langs) == 1) for word, langs in votes.items()}
 
 
 def language(text: str, default: str = "en") -> str:
@@ -345,7 +377,8 @@ def language(text: str, default: str = "en") -> str:
         letters = "".join(_TELLING_LETTERS.findall(text.lower()))
     small, voters = _voters()
     found = small.intersection(text.lower().replace("’", "'").replace("'", "' ").split())
-    votes = [len(words & found) + len(own & found) + _hints(letters, lang) for lang, words, own in voters]
+    counted = sum(map(voters.__getitem__, found))
+    votes = [(counted >> _VOTES[lang] & _MOST_VOTES) + _hints(letters, lang) for lang in _LATIN]
     most = max(votes)
     best = [lang for lang, vote in zip(_LATIN, votes, strict=True) if vote == most]
     return default if not most or default in best else best[0]
