@@ -208,14 +208,14 @@ class Told:
         numbers; half, if much of it was; else all of it."""
         said, of, news = _said(text), frozenset(names), 1.0
         by, own, words, numbers = said
-        others = min([self._by_number.get(number, []) for number in numbers], key=len) if numbers else self._all
-        for old, known in others:
+        others = min([self._by_number.get(number, ()) for number in numbers], key=len) if numbers else self._all
+        for (teller, _, told, counted), known in others:
             same_names = of <= known
-            if not (same_names or numbers) or not numbers <= old.numbers or (shared := len(words & old.words)) < 2:
+            if not (same_names or numbers) or not numbers <= counted or (shared := len(words & told)) < 2:
                 continue
-            if same_names and 2 * shared >= len(words) and (not own or by == old.by or by in known):
+            if same_names and 2 * shared >= len(words) and (not own or by == teller or by in known):
                 return 0.0
-            if numbers and 5 * shared >= 2 * min(len(words), len(old.words)):
+            if numbers and 5 * shared >= 2 * min(len(words), len(told)):
                 news = 0.5
         if news == 1:
             self._all.append((said, of))

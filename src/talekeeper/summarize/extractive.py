@@ -73,6 +73,7 @@ _DUTY = _PROMISE | MARK["quest"] | MARK["threat"]
 _DENIABLE = _PROMISE | _GAIN | _DEATH
 _FIRST, _PRONOUN = MARK["first"], MARK["pronoun"]
 _FOR_WEIGHT = _WEIGHED | _FIRST
+_FOR_NAME = _DEATH | _PROMISE | _GAIN | SAY
 _ROLL, _TABLE, _CHATTER = MARK["roll"], MARK["table"], MARK["chatter"]
 _FOR_TABLE = _TABLE | _ROLL | NUMBER
 _LISTING = NUMBER | NAMEABLE
@@ -146,15 +147,17 @@ def _judge(drafts: list[Draft], known: Collection[str], voices: Collection[str],
         if draft.voice and draft.voice not in voices and draft.voice.casefold() not in listed("narrator"):
             keys = [*keys, normalise(draft.voice.split()[-1])]
         draft.keys = keys
-        draft.rank = _rank(draft, speakers)
-        if draft.rank == PLAIN:
-            draft.worth += _weight(marks & _FOR_WEIGHT) + _form(draft) + (min(3, len(familiar)) if familiar else 0)
+        draft.rank = rank = _rank(draft, speakers)
+        if rank == PLAIN:
+            worth = draft.worth + (_weight(marks & _FOR_WEIGHT) + _form(draft) + (min(3, len(familiar)) if familiar else 0))
             if keys:
                 new = [key for key in keys if key not in met]
                 several, fresh = len(keys), len(new)
-                draft.worth += 0.5 * (several if several < 3 else 3) + 0.5 * (fresh if fresh < 2 else 2)
-                draft.worth += _by_name(marks) if named else 0.0
+                worth += 0.5 * (several if several < 3 else 3) + 0.5 * (fresh if fresh < 2 else 2)
+                if named and marks & _FOR_NAME:
+                    worth += _by_name(marks)
                 met.update(new)
+            draft.worth = worth
 
 
 def _by_name(marks: int) -> float:
@@ -228,7 +231,7 @@ def _talks_dice(text: str) -> bool:
         if _may_be_rolled(text, run.start()):
             break
     else:
-        lowered = text.lower()
+        lowered = text.lower() if runs else ""
         if "nat" not in lowered and "to hit" not in lowered:
             return False
     return any(_DICE_TALK.search(text, max(0, run.start() - 32), run.end() + 12) for run in runs)
@@ -270,7 +273,7 @@ def tells(sentence: str, lang: str) -> bool:
 def _form(draft: Draft) -> float:
     """What the shape of a sentence does to its worth: an order; a question, a stump, a pronoun in the place of a name."""
     row, marks, text, detail = draft.reading.row, draft.marks, draft.body, draft.reading.detail
-    each, norms = row.marks, row.norms
+    each = row.marks
     worth = 1.0 if text[0] in OPENING and any(mark & _ORDER for mark in each[:2]) else 0.0
     if "?" in (end := text[-2:]) or "？" in end:
         worth -= 1.5
@@ -279,7 +282,7 @@ def _form(draft: Draft) -> float:
         return worth - (1.0 if len(text) < 7 else 0.0) - (0.8 if not draft.keys and marks & _PRONOUN else 0.0)
     if len(each) < 4:
         worth -= 2.5
-    if marks & TIME and not listed("deadline").isdisjoint(norms):
+    if marks & TIME and not listed("deadline").isdisjoint(row.norms):
         worth += _DEADLINE if marks & _DUTY or _ahead(text) else _HOUR
     if marks & _FIRST and _ahead(text) and _intends(row):
         worth += _INTENT

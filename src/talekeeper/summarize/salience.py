@@ -8,7 +8,6 @@ before it in the same run are looked at: the same turns are as telling for every
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from operator import add
 from typing import NamedTuple, Protocol, TypeAlias
 
 from talekeeper.summarize.words import ENDS, OPENS, UNSPACED, Row, languages, read, read_cjk, side_by_side, words_of_names
@@ -45,20 +44,21 @@ Read: TypeAlias = tuple[str, Sequence[Row]]
 def tellings(turns: Sequence[Said], before: Iterable[Said | None], known: Known | None = None) -> list[float]:
     """How telling each turn is, from 0 to 1, in the light of the one before it as far as that is known. What is found out of texts is
     put into `known`, and taken from there."""
-    alone = _alone(turns, {} if known is None else known)
-    return [min(1.0, max(0.0, worth / _FULL)) for worth in map(add, alone, map(_answering, turns, before))]
+    found = _found(turns, {} if known is None else known)
+    return [min(1.0, max(0.0, worth / _FULL)) for worth in _worths(turns, before, found)]
 
 
 def worths(turns: Sequence[Said], read: Sequence[Read] | None = None) -> list[float]:
     """What each turn of a run is worth, one by one and in the light of the one before it. `read`: what was read in each, if it was."""
     if read is None:
-        alone = _alone(turns, {})
+        found = _found(turns, {})
     else:
-        alone = _worths(turns, [_weigh(turn.text, lang, rows) for turn, (lang, rows) in zip(turns, read, strict=True)])
-    return list(map(add, alone, map(_answering, turns, [None, *turns])))
+        found = [_weigh(turn.text, lang, rows) for turn, (lang, rows) in zip(turns, read, strict=True)]
+    return _worths(turns, [None, *turns], found)
 
 
-def _alone(turns: Sequence[Said], known: Known) -> list[float]:
+def _found(turns: Sequence[Said], known: Known) -> list[Features]:
+    """What makes the text of each turn telling."""
     found = []
     for turn, lang in zip(turns, languages([turn.text for turn in turns]) if turns else (), strict=True):
         features = known.get((turn.text, lang))
@@ -66,19 +66,21 @@ def _alone(turns: Sequence[Said], known: Known) -> list[float]:
             words = read_cjk(turn.text, lang) if lang in UNSPACED else read(turn.text, lang)
             features = known[turn.text, lang] = _weigh(turn.text, lang, [side_by_side(words)])
         found.append(features)
-    return _worths(turns, found)
+    return found
 
 
-def _worths(turns: Sequence[Said], features: Sequence[Features]) -> list[float]:
-    speakers = words_of_names({turn.voice for turn in turns})
-    return [
-        _NAME * min(_MOST_NAMES, len(each.names - speakers)) + each.worth - (_ASKS if _asks(turn) else 0.0)
-        for turn, each in zip(turns, features, strict=True)
-    ]
-
-
-def _answering(turn: Said, before: Said | None) -> float:
-    return _ANSWER if before is not None and _asks(before) and before.voice != turn.voice and not _asks(turn) else 0.0
+def _worths(turns: Sequence[Said], before: Iterable[Said | None], features: Sequence[Features]) -> list[float]:
+    """What each turn is worth by its features, less where it asks, and more where it answers."""
+    speakers, worths = words_of_names({turn.voice for turn in turns}), list[float]()
+    for turn, last, (worth, names) in zip(turns, before, features, strict=False):
+        several = len(names - speakers)
+        worth += _NAME * (several if several < _MOST_NAMES else _MOST_NAMES)
+        if _asks(turn):
+            worth -= _ASKS
+        elif last is not None and last.voice != turn.voice and _asks(last):
+            worth += _ANSWER
+        worths.append(worth)
+    return worths
 
 
 def _asks(turn: Said) -> bool:
