@@ -147,10 +147,8 @@ def _opens_sentence(row: Row, at: int) -> bool:
 
 
 def _strip_start(row: Row, run: list[int], lang: str) -> list[int]:
-    """The run without a first word that is capitalised only because a sentence starts there."""
+    """A run at the start of a sentence, without its first word if that is capitalised only because it stands there."""
     marks = row.marks[run[0]]
-    if not _opens_sentence(row, run[0]):
-        return run
     if marks & LISTED:
         return run if len(run) > 1 and marks & (PERSON | PLACE | THING) else run[1:]
     if lang == "en" and _NOT_A_NAME.search(row.norms[run[0]]):
@@ -221,7 +219,7 @@ def _find(row: Row, lang: str, sure: Collection[str] = ()) -> tuple[list[list[in
         first, several = run[0], len(run) > 1
         starts = first == 0 or marks[first - 1] & ENDS or marks[first] & OPENS or not norms[first - 1]
         if starts or german:
-            kept = _strip_start(row, run, lang)
+            kept = _strip_start(row, run, lang) if starts else run
             if german and len(kept) > 1 and marks[kept[0]] & LISTED and not marks[kept[0]] & PERSON:
                 kept = kept[1:]
             if kept and not _is_name(row, kept, lang, sure):
