@@ -362,7 +362,7 @@ def tell(drafts: list[Draft], turns: Sequence[Turn], narrators: Sequence[bool]) 
     subject = gender = ""
     about: Draft | None = None  # the sentence whose subject that will be: it is looked for when a "He" comes, which is seldom
     for draft in drafts:
-        turn, words = turns[draft.stretch], draft.reading.words
+        turn, words = turns[draft.stretch], draft.reading.row.words
         lead = words[0] if words else None
         draft.text = _ended(draft.body, draft.lang)
         if not narrators[draft.stretch]:
