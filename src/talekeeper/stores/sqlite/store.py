@@ -1,8 +1,8 @@
 """The face of the SQLite store: the port's methods, on one event loop.
 
-Writes made in the same round of the event loop are handed to the writer's thread together; those of a story that is alone with the store
-are made at once, without a turn of the loop. What takes a few microseconds is read right
-here; larger reads have a thread and a connection of their own, so that the loop goes on.
+Writes made in the same round of the event loop are handed to the writer's thread together, and so are those of callers who were waiting
+for the same batch; those of a story that is alone with the store are made at once, without a turn of the loop. What takes a few
+microseconds is read right here; larger reads have a thread and a connection of their own, so that the loop goes on.
 """
 
 from __future__ import annotations
@@ -146,6 +146,8 @@ class SqliteStore:
         self._hand_over()
         await self._loop.run_in_executor(self._thread, self._let_go)
         self._thread.shutdown(wait=False)
+        while self._writer is not None and self._writer.telling:  # noqa: ASYNC110 - a few rounds at most
+            await asyncio.sleep(0)
 
     def _let_go(self) -> None:
         for db in (self._near, self._far):
@@ -180,7 +182,13 @@ class SqliteStore:
         return future
 
     def _hand_over(self) -> None:
-        """At the end of a round of the loop: everything that waits goes to the writer. Who was alone may write at once from now on."""
+        """At the end of a round of the loop: everything that waits goes to the writer; later, while those are told who waited for it before,
+        so that what they write next comes along. Who was alone may write at once from now on.
+
+        (Two halves of a crowd, one written while the other renders, would take longer: both need Python's one lock all the time.)"""
+        if self._works and self._writer is not None and self._writer.telling and self._closing is None:
+            self._loop.call_soon(self._hand_over)
+            return
         self._alone = len(self._works) + bool(self._held) == 1
         self._held = 0.0
         if self._works and self._writer is not None:

@@ -32,6 +32,8 @@ class Jobs(NamedTuple):
     futures: list[Future[Any]]
 
 
+TOLD_AT_ONCE = 64
+"""So many callers are told in one round of the event loop that what they waited for is durable."""
 SHORT = 8
 """A commit of so many entries, and nothing beside them that takes long, may be written on the event loop's thread …"""
 LONG_SECONDS = 0.005
@@ -49,6 +51,7 @@ class Writer:
         self._lock = Lock()
         self._queue: SimpleQueue[Jobs | None] = SimpleQueue()
         self._under_way = 0  # jobs in the queue or in the thread's hands, as the loop knows
+        self.telling = 0  # batches whose callers are not all told yet: what these write next is better waited for, and taken in one go
         self._pace = 0.0  # how long a short commit takes of late
         self._upkeep = Upkeep(file, self._ledger, self._lock)
         self._thread = Thread(target=self._run, name=f"talekeeper-writer-{file.path.name}", daemon=True)
@@ -191,7 +194,17 @@ class Writer:
 
     def _settle(self, futures: Sequence[Future[Any]], outcomes: Sequence[Any]) -> None:
         self._under_way -= len(futures)
-        _resolve(futures, outcomes)
+        self.telling += 1
+        self._tell(futures, outcomes)
+
+    def _tell(self, futures: Sequence[Future[Any]], outcomes: Sequence[Any]) -> None:
+        """Tells the callers, a few in each round of the loop: others get their turn, and what wakes them does not pile up in memory, where
+        Python's garbage collector would look for it."""
+        if not futures:
+            self.telling -= 1
+            return
+        _resolve(futures[:TOLD_AT_ONCE], outcomes[:TOLD_AT_ONCE])
+        self._loop.call_soon(self._tell, futures[TOLD_AT_ONCE:], outcomes[TOLD_AT_ONCE:])
 
 
 def _is_short(work: Work) -> bool:
