@@ -48,6 +48,7 @@ CHECKPOINT_EVERY = 256
 
 T = TypeVar("T")
 
+_WIDTH = len(Entry._fields)
 _new_turn: Callable[[tuple[Any, ...]], Turn] = partial(tuple.__new__, Turn)
 
 
@@ -70,7 +71,7 @@ class Hot:
         self.ready = False
         self.path: Path
         self._state: State
-        self._backlog: list[tuple[Any, ...]] = []  # entries as bare tuples, which Python's garbage collector need not look into
+        self._backlog: list[Any] = []  # the fields of entries, one behind the other: no object of their own for Python's garbage collector
         self.plans: dict[tuple[Any, ...], Plan] = {}
         self._digests: Digests = Recent()
         self.tail: list[tuple[Entry, Turn]] = []
@@ -101,21 +102,22 @@ class Hot:
 
     def _take_in(self) -> None:
         backlog, self._backlog = self._backlog, []
-        for fields in backlog:
-            entry = new_entry(fields)
-            self._take(entry, self.turn(entry))
-        self._grown += len(backlog)
+        self._take_all(backlog)
+        self._grown += len(backlog) // _WIDTH
         if self._grown >= FEW:
             self._trim()
+
+    def _take_all(self, backlog: Sequence[Any]) -> None:
+        for at in range(0, len(backlog), _WIDTH):
+            entry = new_entry(tuple(backlog[at : at + _WIDTH]))
+            self._take(entry, self.turn(entry))
 
     async def take_in(self) -> None:
         """Takes in turns of our own, a few at a time, so that others get their turn."""
         while self._backlog:
             backlog, self._backlog = self._backlog, []
-            for fields in backlog[:AT_ONCE]:
-                entry = new_entry(fields)
-                self._take(entry, self.turn(entry))
-            self._backlog = backlog[AT_ONCE:]
+            self._take_all(backlog[: AT_ONCE * _WIDTH])
+            self._backlog = backlog[AT_ONCE * _WIDTH :]
             await asyncio.sleep(0)
         self._trim()
 
@@ -284,7 +286,7 @@ class Hot:
         turn = self.turn(entry)
         seq, path = entry.seq, self.path
         if seq == self.head + 1 and entry.branch == path.branch:
-            self._backlog.append(tuple(entry))
+            self._backlog.extend(entry)
             self.head = path.head = seq
         return turn
 
