@@ -13,7 +13,8 @@ from talekeeper.kept import kept
 from talekeeper.model import Turn
 
 _ODD = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069]|</|<\||\|>|\[/?INST")
-_HARMLESS = bytes(sign for sign in range(0x20, 0x7F) if sign not in b"<|[")
+_HARMLESS = bytes(sign if 0x20 <= sign < 0x7F and sign not in b"<|[" else sign ^ 1 for sign in range(256))
+"""For `bytes.translate`: whatever might be odd becomes another sign."""
 _BREAKS = re.compile(r"\s*[\n\r\v\f\x85\u2028\u2029]\s*")
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 FENCE = "\n  | "
@@ -22,7 +23,7 @@ FENCE = "\n  | "
 def defuse(text: str) -> str:
     """The text as it may stand behind its speaker's name: no line of its own, no closing tag, no role marker."""
     text = text.strip()
-    if text.isascii() and not text.encode().translate(None, _HARMLESS):
+    if text.isascii() and (signs := text.encode()).translate(_HARMLESS) == signs:
         return text  # the common case, decided without a search
     if _ODD.search(text) is None:
         return text

@@ -56,12 +56,12 @@ go by the size of the vocabulary. A runtime that counts its own tokens is always
 def estimate_tokens(text: str) -> int:
     """About how many tokens the text has; see the top of this module for how far that may be off."""
     try:
-        end = text.find("\n")
+        several = text.find("\n", 0, -1) >= 0
     except (AttributeError, TypeError) as exc:  # looked at afterwards: this is called for every line
         raise WrongType(f"text must be a string, not {type(text).__name__}") from exc
-    if end < 0 or end == len(text) - 1:
-        return _estimate_line(text) if text else 0
-    return sum(map(_estimate_line, _lines(text)))
+    if several:
+        return sum(map(_estimate_line, _lines(text)))
+    return _estimate_line(text) if text else 0
 
 
 class Heuristic:
@@ -77,7 +77,7 @@ class Heuristic:
     def count(self, text: str) -> int:
         """The estimate, times the factor. Additive for any text that is cut after a newline."""
         if self._mille == 1000:
-            return _estimate_line(text) if text.find("\n") == len(text) - 1 >= 0 else estimate_tokens(text)
+            return estimate_tokens(text)
         return sum(_scale(_estimate_line(line), self._mille) for line in _lines(text))
 
     def __repr__(self) -> str:
@@ -228,12 +228,10 @@ def _slices(text: str) -> Iterator[str]:
 
 
 def _estimate_line(line: str) -> int:
-    words = line.rstrip("\n")
-    price = sum(map(_price_of, words.split(" ")))
-    if len(words) < len(line) and words[-1:] not in _TAKES_NEWLINE:  # punctuation takes the newline after it along
-        price += 100
+    price = sum(map(_price_of, line.split(" ")))
     if price >= _EMPTY:  # one more token for up to 80 spaces, whatever their number
-        price = price % _EMPTY + sum(100 + 100 * (len(gap) // 80) for gap in _GAP.findall(words))
+        price = price % _EMPTY + sum(100 + 100 * (len(gap) // 80) for gap in _GAP.findall(line))
+        price += 100 * line.endswith(" \n")
     return (price + 50) // 100 or 1
 
 
@@ -242,7 +240,10 @@ class _Words(dict[str, int]):
 
     def __missing__(self, word: str) -> int:
         core = word.rstrip(string.punctuation)
-        if 0 < len(core) < len(word):  # `door` is known where `door,"` is new
+        if word.endswith("\n"):  # the line's last: punctuation takes the newline after it along
+            core = word[:-1]
+            price = self[core] + (0 if core[-1:] in _TAKES_NEWLINE else 100)
+        elif 0 < len(core) < len(word):  # `door` is known where `door,"` is new
             price = self[core] + self[word[len(core) :]]
         else:
             price = _price_word(word) if word else _EMPTY
