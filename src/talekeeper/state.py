@@ -47,14 +47,21 @@ _new_ref: Callable[[tuple[Any, ...]], Ref] = partial(tuple.__new__, Ref)
 
 
 class View:
-    """One seat's counters and trees."""
+    """One seat's counters and trees. The trees are made when they are first asked for: of many stories in memory most are short."""
 
-    __slots__ = ("tokens", "trees", "turns")
+    __slots__ = ("_trees", "tokens", "turns")
 
-    def __init__(self) -> None:
-        self.turns = 0
-        self.tokens = 0
-        self.trees = (Tree(), Tree())
+    def __init__(self, turns: int = 0, tokens: int = 0, trees: Sequence[Tree] = ()) -> None:
+        self.turns = turns
+        self.tokens = tokens
+        self._trees = trees
+
+    @property
+    def trees(self) -> Sequence[Tree]:
+        """That of the story and that of the canon."""
+        if not self._trees:
+            self._trees = (Tree(), Tree())
+        return self._trees
 
     def roots(self) -> list[Node]:
         return self.trees[STORY].roots() + self.trees[CANON].roots()
@@ -471,9 +478,7 @@ class State:
         """Takes over a snapshot. Raises `Missing` for the folds and turns it needs."""
         views: dict[str, View] = {seat: View() for seat in self.views}
         for seat, (turns, tokens, trees) in data["views"].items():
-            view = views[seat] = View()
-            view.turns, view.tokens = turns, tokens
-            view.trees = tuple(Tree([[self.shelf.node(key) for key in level] for level in levels]) for levels in trees)  # type: ignore[assignment]
+            views[seat] = View(turns, tokens, [Tree([[self.shelf.node(key) for key in level] for level in levels]) for levels in trees])
         revisions = self.edits_named(data)
         opened: dict[tuple[int, int], Chunk] = {}
         for channel, track, location, chars, refs in data["open"]:
