@@ -1,8 +1,8 @@
 """Where the cut through a view is: what stands before it is told by folds, what stands behind it stays raw. Pure.
 
-The cut is an entry of the log. It follows from how many tokens the seat has heard in all, in steps of a third of the recent part (three fifths,
-where the budget is large), so it needs no memory of earlier contexts, stays put while the recent part fills up (I8), and then moves by
-whole chunks. It moves for nothing that the seat did not hear (I3), and only the chunks near it are looked at (I9).
+The cut is an entry of the log. It follows from how many tokens the seat has heard in all, in steps of a third of the recent part (three
+fifths, where the budget is large), so it needs no memory of earlier contexts, stays put while the recent part fills up (I8), and then
+moves by whole chunks. It moves for nothing that the seat did not hear (I3), and only the chunks near it are looked at (I9).
 """
 
 from __future__ import annotations

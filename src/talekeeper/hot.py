@@ -71,6 +71,7 @@ class Hot:
         self.ready = False
         self.path: Path
         self._state: State
+        self._newest: tuple[Turn | None, str] = None, ""  # the last turn of the backlog, and how it reads as a line if that is known
         self._backlog: list[Any] = []  # the fields of entries, one behind the other: no object of their own for Python's garbage collector
         self.plans: dict[tuple[Any, ...], Plan] = {}
         self._digests: Digests = Recent()
@@ -108,9 +109,13 @@ class Hot:
             self._trim()
 
     def _take_all(self, backlog: Sequence[Any]) -> None:
+        newest, shown = self._newest
         for at in range(0, len(backlog), _WIDTH):
             entry = new_entry(tuple(backlog[at : at + _WIDTH]))
-            self._take(entry, self.turn(entry))
+            if newest is not None and entry.seq == newest.seq:
+                self._take(entry, newest, shown)
+            else:
+                self._take(entry, self.turn(entry))
 
     async def take_in(self) -> None:
         """Takes in turns of our own, a few at a time, so that others get their turn."""
@@ -281,16 +286,19 @@ class Hot:
         target = override.extra["target"]
         return self.state.shelf.get(target) is not None or bool((await self.read(folds=[target])).folds)
 
-    def told(self, entry: Entry) -> Turn:
-        """A turn of our own is durable now; it is taken in later. Only what moves no one and changes nothing may come this way."""
+    def told(self, entry: Entry, shown: str = "") -> Turn:
+        """A turn of our own is durable now; it is taken in later. Only what moves no one and changes nothing may come this way.
+
+        `shown`: how it reads as a line, where that is known."""
         turn = self.turn(entry)
         seq, path = entry.seq, self.path
         if seq == self.head + 1 and entry.branch == path.branch:
             self._backlog.extend(entry)
+            self._newest = turn, shown
             self.head = path.head = seq
         return turn
 
-    def _take(self, entry: Entry, turn: Turn) -> None:
+    def _take(self, entry: Entry, turn: Turn, shown: str = "") -> None:
         state = self.state
         if entry.seq != state.seq + 1 or (entry.branch != self.path.branch and not self.path.has(entry.branch, entry.seq)):
             return  # the branch may have gone back while it was written
@@ -315,10 +323,10 @@ class Hot:
                 self.marked.clear()
                 self._lines.drop(tuple(entry.extra["at"]))
         else:
-            self._show(entry, turn)
+            self._show(entry, turn, shown)
 
-    def _show(self, entry: Entry, turn: Turn) -> None:
-        item = self.line(entry, turn).item
+    def _show(self, entry: Entry, turn: Turn, shown: str) -> None:
+        item = self.line(entry, turn, shown).item
         hearers = self._state.hearers(entry.channel)
         for key, plan in list(self.plans.items()):
             if key[0] in hearers:
@@ -343,11 +351,11 @@ class Hot:
         mentions, when, cites = tuple(extra.get("mentions", ())), extra.get("when"), tuple(extra.get("cites", ()))
         return _new_turn((name, seq, kind, speaker, voice, text, audience, location, mentions, when, time, tokens, 0, target, cites))
 
-    def line(self, entry: Entry, turn: Turn) -> Line:
+    def line(self, entry: Entry, turn: Turn, shown: str = "") -> Line:
         """The turn as a line, which stays in memory for a while."""
         counter = self.shared.counter
         fresh = entry.counter == counter.id and turn.revision == 0 and bool(entry.text)
-        line = Line(turn, entry.tokens, counter.count, entry.tokens if fresh else None)
+        line = Line(turn, entry.tokens, counter.count, entry.tokens if fresh else None, shown)
         self._lines.put((entry.branch, entry.seq), line)
         return line
 

@@ -41,11 +41,12 @@ QUIET = 1.0
 class Line:
     """A heard turn, rendered and counted once. `weight` is its count in the log, by which the cut moves."""
 
-    __slots__ = ("_count", "_item", "_tokens", "_undated", "seq", "turn", "weight")
+    __slots__ = ("_count", "_item", "_shown", "_tokens", "_undated", "seq", "turn", "weight")
 
-    def __init__(self, turn: Turn, weight: int, count: Callable[[str], int], tokens: int | None = None) -> None:
+    def __init__(self, turn: Turn, weight: int, count: Callable[[str], int], tokens: int | None = None, shown: str = "") -> None:
         self._count = count
         self._tokens = tokens
+        self._shown = shown
         self._item: Item | None = None
         self._undated: Item | None = None
         self.turn = turn
@@ -55,7 +56,7 @@ class Line:
     @property
     def item(self) -> Item:
         if self._item is None:
-            text = line(self.turn) if self.turn.text else ""
+            text = self._shown or (line(self.turn) if self.turn.text else "")
             self._item = self._made(text, self._tokens)
         return self._item
 

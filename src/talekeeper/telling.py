@@ -102,7 +102,8 @@ class Telling:
             try:
                 manner = self._manner(speaker, kind, location, heard_by)
                 if manner is not None and hot.in_step:
-                    entry = self._said(hot.head + 1, kind, speaker, text, manner)
+                    shown = render(kind, manner.voice, text)
+                    entry = self._said(hot.head + 1, kind, speaker, text, shown, manner)
                     shared = hot.shared
                     record = shared.record
                     commit = _new_commit((record.id, record.rev, (entry,), *ENTRIES_ONLY))
@@ -112,7 +113,7 @@ class Telling:
                         await hot.refresh()
                     else:
                         self._keeper._appended(hot)
-                        return hot.told(entry)
+                        return hot.told(entry, shown)
             finally:
                 lock.release()
         draft = Draft(speaker, text, heard_by, location, kind, voice, mentions, when, id, cites, marks)
@@ -331,18 +332,18 @@ class Telling:
             extra = {name: value for name, value in extra.items() if value}
         if draft.voice:
             manner = manner._replace(voice=draft.voice)
-        entry = self._said(seq, draft.kind, draft.speaker, draft.text, manner, draft.when, draft.id, extra)
+        shown = render(draft.kind, manner.voice, draft.text, draft.when)
+        entry = self._said(seq, draft.kind, draft.speaker, draft.text, shown, manner, draft.id, extra)
         return entry if draft.time is None else entry._replace(time=float(draft.time))
 
     def _said(
-        self, seq: int, kind: str, speaker: str, text: str, manner: Manner, when: str | None = None, id: str | None = None,
+        self, seq: int, kind: str, speaker: str, text: str, shown: str, manner: Manner, id: str | None = None,
         extra: Mapping[str, Any] | None = None,
     ) -> Entry:  # fmt: skip
         channel, location, voice = manner
         hot = self._hot
         counter = hot.shared.counter
-        tokens = counter.count(render(kind, voice, text, when))
-        now = self._keeper.clock()
+        tokens, now = counter.count(shown), self._keeper.clock()
         return new_entry((hot.path.branch, seq, kind, speaker, voice, text, channel, location, tokens, counter.id, now, id, extra))
 
     def _manner(self, speaker: str, kind: str, location: str | None, heard_by: Sequence[str] | None) -> Manner | None:

@@ -182,8 +182,8 @@ class SqliteStore:
         return future
 
     def _hand_over(self) -> None:
-        """At the end of a round of the loop: everything that waits goes to the writer; later, while those are told who waited for it before,
-        so that what they write next comes along. Who was alone may write at once from now on.
+        """At the end of a round of the loop: everything that waits goes to the writer; later, while those are told who waited before, so
+        that what they write next comes along. Who was alone may write at once from now on.
 
         (Two halves of a crowd, one written while the other renders, would take longer: both need Python's one lock all the time.)"""
         if self._works and self._writer is not None and self._writer.telling and self._closing is None:
