@@ -1,7 +1,7 @@
 """Where the cut through a view is: what stands before it is told by folds, what stands behind it stays raw. Pure.
 
-The cut is an entry of the log. It follows from how many tokens the seat has heard in all, in steps of a third of the recent part (three
-fifths, where the budget is large), so it needs no memory of earlier contexts, stays put while the recent part fills up (I8), and then
+The cut is an entry of the log. It follows from how many tokens the seat has heard in all, in steps of a third of the recent part (up to
+two thirds, where the budget is large), so it needs no memory of earlier contexts, stays put while the recent part fills up (I8), and then
 moves by whole chunks. It moves for nothing that the seat did not hear (I3), and only the chunks near it are looked at (I9).
 """
 
@@ -22,10 +22,10 @@ from talekeeper.paragraphs import Sources
 from talekeeper.recipe import DEFAULT_RECIPE, Recipe
 from talekeeper.state import CANON, COMMON, STORY, State
 
-LARGE = 4000
-NEAR_BACK, FAR_BACK = 2 / 3, 2 / 5
-"""How much of the recent part stays raw when the cut moves: less, from a large budget up, for then much is told anew with every move, and
-what a model has cached of the context holds for longer (I8)."""
+RAW = 900
+LEAST_RAW, MOST_RAW = 1 / 3, 2 / 3
+"""So many tokens stay raw when the cut moves, but no smaller and no larger a part of the recent ones: the larger the budget, the more is told
+anew with every move, and the longer a step should be for which what a model has cached of the context holds (I8)."""
 
 
 class Step(NamedTuple):
@@ -57,7 +57,7 @@ class Wish(NamedTuple):
         """Where the view stands on its way from fold to fold, after that many tokens."""
         full = (self.recipe.fold_at or self.seat.fold_at) * self.budget
         most = max(0.0, full - self.budget * (self.recipe.story + (self.recipe.canon if canon else 0)))
-        least = most * (FAR_BACK if self.budget >= LARGE else NEAR_BACK)
+        least = min(max(RAW, most * LEAST_RAW), most * MOST_RAW)
         if heard <= max(full, self.whole):
             return Step(0.0, 0.0, int(full) + 1 if heard <= full else math.inf)
         stride = max(1.0, most - least)
