@@ -14,6 +14,8 @@ How it is measured:
   L and Talekeeper append `written_turns` in all for this, so that what is written seldom, and much of it, has its due share.
 - Every write-ahead log has its working size before the clock starts, as in a process that has been up for a while.
 - Stories grow while they are measured, by `rounds * batch` turns and then up to `written_turns`, but not by more than their own length.
+- What it takes to resume depends on where a story stands between two checkpoints and two cuts; L and Talekeeper are told on by a few turns
+  between one resumption and the next, and the median counts.
 - A peer gets at most `batch_seconds` per batch and stories of at most `peer_turns`; what is not measured shows as "–".
 """
 
@@ -46,6 +48,8 @@ Progress = Callable[[str], None]
 _LOG_FRAMES = 1_000
 _WARM_TURNS = 3
 _IDLE_SECONDS, _IDLE_CPU = 0.002, 0.0005
+_TOLD_ON = 29
+"""So many turns lie between two resumptions: the number is prime, so that they stand at different places of whatever comes in turns."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +110,7 @@ def lineup(options: Options) -> tuple[list[type[System]], dict[str, str]]:
 async def measure(systems: Sequence[type[System]], options: Options, directory: Path, progress: Progress) -> tuple[Point, ...]:
     """Every system at every length of story, batch by batch in turn."""
     longest = max(options.rounds * (options.batch + 1), options.written_turns)
-    lines = story(max(options.sizes) + _WARM_TURNS + longest + 1, options.seed)
+    lines = story(max(options.sizes) + _WARM_TURNS + longest + options.resumes * _TOLD_ON + 1, options.seed)
     cells = [
         _Cell(kind, size, directory / f"{number}-{size}.db", lines)
         for size in options.sizes
@@ -196,13 +200,16 @@ class _Cell:
             self.written += _written() - written
 
     async def resume(self) -> None:
-        """Open the file with a new object and get the first context, on the clock."""
+        """Open the file with a new object and get the first context, on the clock; then a few turns on."""
         gc.collect()
         system, cpu = self.kind(), time.process_time()
         await system.open(self.path)
         try:
             await system.context(MASTER)
             self.resumed.append(await _idle() - cpu)
+            for line in () if self.kind.needs else self.lines[self.next : self.next + _TOLD_ON]:
+                await system.append(line)
+                self.next += 1
         finally:
             await system.close()
 
