@@ -24,8 +24,8 @@ from talekeeper.state import CANON, COMMON, STORY, State
 
 RAW = 900
 LEAST_RAW, MOST_RAW = 1 / 3, 2 / 3
-"""So many tokens stay raw when the cut moves, but no smaller and no larger a part of the recent ones: the larger the budget, the more is told
-anew with every move, and the longer a step should be for which what a model has cached of the context holds (I8)."""
+"""So many tokens stay raw when the cut moves, but no smaller and no larger a part of the recent ones: the larger the budget, the more is
+told anew with every move, and the longer should a step be, for which what a model has cached of the context holds (I8)."""
 
 
 class Step(NamedTuple):
