@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import pytest
 
 import talekeeper as tk
-from talekeeper import recall
+from talekeeper import terms
 
 if TYPE_CHECKING:
     from tests.conftest import OpenKeeper
@@ -220,7 +220,7 @@ async def test_turns_that_were_indexed_without_such_words_are_found_as_they_are_
     keeper = await open_file()
     story = await keeper.story(KEY, seats=SEATS)
     with monkeypatch.context() as earlier:
-        earlier.setattr(recall, "index_terms", lambda text, voice, kind="said": dict.fromkeys(recall.words(f"{voice} {text}")))
+        earlier.setattr(terms, "index_terms", lambda text, voice, kind="said": dict.fromkeys(terms.words(f"{voice} {text}")))
         marked = await story.append("dm", "Artémis garde la forêt sacrée.")
         bare = await story.append("dm", "Artemis guards the mill.")
         await story.append_many([tk.Draft("dm", "La forêt garde Artémis sacrée.") for _ in range(400)])

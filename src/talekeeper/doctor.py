@@ -23,7 +23,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from talekeeper import recall as ranking
 from talekeeper import rim
 from talekeeper.errors import BudgetTooSmall, StoreCorrupt, UnknownStory
 from talekeeper.hot import Hot
@@ -33,6 +32,7 @@ from talekeeper.ports import Branch, Commit, Entry, FoldRecord, Position, Read, 
 from talekeeper.replay import Replay, snapshots_of
 from talekeeper.shared import Shared, path_to, seats_of
 from talekeeper.state import State
+from talekeeper.terms import sought
 
 if TYPE_CHECKING:
     from talekeeper.keeper import Keeper
@@ -377,7 +377,7 @@ class _Examination:
         """Whether the turn, or one that reads the same, is found by its words; where very many have the same words, whether the index at
         least knows it by them."""
         phrase = " ".join(turn.text.split()[:10])
-        wanted = ranking.terms(phrase)
+        wanted = sought(phrase)
         hits = [hit.turn for hit in await story.recall(seat, phrase, limit=SAMPLES)]
         if not wanted or any((hit.voice, hit.text, hit.when) == (turn.voice, turn.text, turn.when) for hit in hits):
             return True

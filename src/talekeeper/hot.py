@@ -16,7 +16,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
-from talekeeper import recall
+from talekeeper import terms
 from talekeeper.context import Plan
 from talekeeper.errors import Conflict, StoreCorrupt, UnknownTurn, WrongType, quoted
 from talekeeper.folds import Missing, Node, Path, Ref, extract
@@ -522,7 +522,7 @@ class Hot:
         start = len(self._tail_terms)
         for entry, turn in self.tail[start : start + most]:
             findable = turn.text and entry.kind != "mark"
-            self._tail_terms.append(recall.index_terms(turn.text, turn.voice, turn.kind) if findable else {})
+            self._tail_terms.append(terms.index_terms(turn.text, turn.voice, turn.kind) if findable else {})
 
     # -- checkpoints -----------------------------------------------------------------------------------------------------
 

@@ -18,7 +18,8 @@ from talekeeper.index import Heard
 from talekeeper.model import Turn
 from talekeeper.paragraphs import Line
 from talekeeper.ports import Entry, Position
-from talekeeper.recall import SESSION_MARK, Candidates, Query, Ranking, Scored, View
+from talekeeper.recall import Candidates, Query, Ranking, Scored, View
+from talekeeper.terms import SESSION_MARK
 
 _new_position = partial(tuple.__new__, Position)
 

@@ -12,7 +12,6 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, 
 from functools import partial
 from typing import Any
 
-from talekeeper import recall as ranking
 from talekeeper import rim
 from talekeeper.errors import Conflict, InvalidInput, UnknownFold, UnknownTurn, WrongType, quoted
 from talekeeper.folds import Node, Ref, extract, rewritten_key
@@ -25,6 +24,7 @@ from talekeeper.replay import Past, look_back
 from talekeeper.shared import MAIN, path_to
 from talekeeper.state import COMMON
 from talekeeper.telling import SPOKEN, TRIES, Draft, Made, Telling, step_aside
+from talekeeper.terms import index_terms
 
 
 class Story(Telling, Remembering):
@@ -418,7 +418,7 @@ class Story(Telling, Remembering):
             entries=[self._blank(entry) for entry in entries], folds=tainted,
             # a snapshot knows what was mentioned and what the author did: those must be made anew, too
             snapshots=any(entry.kind in AUTHOR_KINDS or (entry.extra or {}).get("mentions") for entry in entries),
-            index={one.position: list(ranking.index_terms(one.text, one.voice, one.kind)) for one in entries if one.kind != "mark"},
+            index={one.position: list(index_terms(one.text, one.voice, one.kind)) for one in entries if one.kind != "mark"},
         )  # fmt: skip
         again = await self._remake({record.key: Node.from_record(record) for record in found.folds}, tainted, {e.position for e in entries})
         return Commit(story=story.id, rev=story.rev, touch=True, erase=erase, folds=[node.record() for node in again])

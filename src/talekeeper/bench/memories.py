@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Protocol
 
 import talekeeper as tk
-from talekeeper.recall import terms, words
+from talekeeper.terms import sought, words
 
 _PIECE = re.compile(r"[A-Za-z]{1,8}|\d{1,3}|[^\w\s]|[^\W\dA-Za-z]{1,8}")
 
@@ -110,7 +110,7 @@ class PlainSearch(LastTurns):
     def context(self, query: str | None, budget_tokens: int) -> str:
         if query is None:
             return super().context(query, budget_tokens)
-        scores = self._scores(terms(query))
+        scores = self._scores(sought(query))
         shown: list[int] = []
         for turn in sorted(scores, key=lambda turn: (-scores[turn], turn)):
             if self._tokens[turn] <= budget_tokens:
