@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, get_origin
 
@@ -124,9 +124,18 @@ class Route(APIRoute):
                     return _tagged(request, await handle(request))
             if "if-match" in request.headers and not bindable:
                 raise Problem(422, "not-bindable", "This request cannot be bound to a version: send it without If-Match.")
-            return await _to_its_end(handle(request), house_of(request).limits.seconds)
+            return await _to_its_end(_done(request, handle), house_of(request).limits.seconds)
 
         return call
+
+
+async def _done(request: Request, handle: Callable[[Request], Awaitable[Response]]) -> Response:
+    """The answer, after those who follow the story were told that something has been done to it."""
+    response = await handle(request)
+    visit: Visit | None = getattr(request.state, "visit", None)
+    if visit is not None:
+        visit.house.hub.wake(visit.story.key)
+    return response
 
 
 def _parameters(dependant: Any, kind: str) -> list[Any]:
@@ -211,11 +220,12 @@ async def find_story(house: House, grant: Grant, story: str, branch: str = "main
     return found
 
 
-async def enter(request: Request, house: InHouse, grant: Granted, story: StoryPath, branch: BranchQuery = "main") -> AsyncIterator[Visit]:
+async def enter(request: Request, house: InHouse, grant: Granted, story: StoryPath, branch: BranchQuery = "main") -> Visit:
+    """The visit to the story, noted with the request as well. (No generator: what is done to a story has a task of its own, which may
+    outlive the request's, and FastAPI would not clean up in another task than it began in.)"""
     found = await find_story(house, grant, story, branch)
-    yield Visit(house, grant, found, story)
-    if request.method != "GET":
-        house.hub.wake(found.key)
+    request.state.visit = visit = Visit(house, grant, found, story)
+    return visit
 
 
 Entered = Annotated[Visit, Depends(enter)]
