@@ -1024,6 +1024,18 @@ async def test_what_was_forgotten_is_in_no_text_that_the_process_still_holds(
     assert not held()
 
 
+@pytest.mark.parametrize("seen", [False, True], ids=["before anyone looked", "after a look"])
+async def test_the_newest_turn_leaves_nothing_in_memory_when_it_is_forgotten(open_keeper: OpenKeeper, seen: bool) -> None:
+    story = await (await open_keeper()).story(KEY, seats=SMALL)
+    await tell(story, 8)
+    number = (await story.append("dm", f"The grey lantern behind {BACKWARDS[0][::-1].title()} was lit.")).seq
+    if seen:
+        await story.context("rogue", budget=400)
+    assert held()
+    await story.forget(number)
+    assert not held()
+
+
 BACKWARDS = ("avarzzo", "kciwelzzov", "yadznehw", "xalbroz")
 """Names of the secret, the wrong way round: so nothing but the story itself holds them."""
 

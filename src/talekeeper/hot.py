@@ -113,6 +113,7 @@ class Hot:
         for at in range(0, len(backlog), _WIDTH):
             entry = new_entry(tuple(backlog[at : at + _WIDTH]))
             if newest is not None and entry.seq == newest.seq:
+                self._newest = None, ""  # it may be forgotten while nobody tells anything
                 self._take(entry, newest, shown)
             else:
                 self._take(entry, self.turn(entry))
@@ -258,6 +259,7 @@ class Hot:
         self.tail.clear()
         self._tail_terms.clear()
         self._backlog.clear()
+        self._newest = None, ""
         config = record.config
         self._state = State(seats_of(config), config["since"], record.channels, Shelf(), placed=bool(config.get("placed")))
         self.manners.clear()
