@@ -263,6 +263,17 @@ async def test_a_branch_that_another_process_made_can_be_switched_to(two: Two) -
         await two.other.switch("nowhere")
 
 
+async def test_a_name_that_was_given_away_and_taken_again_is_found_by_the_other(two: Two) -> None:
+    await two.one.fork(at=9, name="x")
+    line = await two.other.switch("x")
+    await two.one.adopt("x")
+    await two.other.turns()  # it learns that the name is gone
+    with pytest.raises(tk.UnknownBranch):
+        await line.turns()
+    again = await two.one.fork(at=5, name="x")
+    assert await line.turns() == await (await two.other.switch("x")).turns() == await again.turns()
+
+
 async def test_a_branch_writes_only_where_its_name_stands_now(two: Two) -> None:
     """All branches in a process share one record: what one of them has learnt must not vouch for the others."""
     fork = await two.other.fork(at=9, name="elsewhere")

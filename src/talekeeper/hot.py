@@ -187,6 +187,8 @@ class Hot:
     async def _catch_up(self) -> None:
         shared = self.shared
         while True:
+            if all(known.name != self.name for known in shared.record.branches.values()):
+                await shared.reload()  # another process may have made it anew
             record, branch = shared.record, shared.branch(self.name)
             head = await shared.store.head(record.id, branch.id)
             if head.rev != shared.record.rev:
