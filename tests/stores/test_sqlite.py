@@ -34,7 +34,7 @@ from talekeeper.model import MemoryKey
 from talekeeper.ports import Branch, Commit, Erase, Position, Read, Snapshot, Span, Store, StoryRecord
 from talekeeper.stores import open_store
 from talekeeper.stores.in_memory import InMemoryStore
-from talekeeper.stores.sqlite import SqliteStore, file, upkeep
+from talekeeper.stores.sqlite import SqliteStore, file, upkeep, writer
 from talekeeper.testing.stores import KEY, entry, everything, fold, hits, log, text_of
 
 
@@ -852,6 +852,28 @@ async def test_what_is_no_commit_fails_by_itself_and_keeps_nobody_waiting(store:
     outcomes = await asyncio.wait_for(asyncio.gather(*map(store.write, [*good, bad]), return_exceptions=True), 10)
     assert outcomes[:-1] == [story.rev for story in stories]
     assert isinstance(outcomes[-1], TalekeeperError)
+
+
+def test_a_store_can_be_closed_after_ctrl_c_while_callers_are_told(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def tell() -> SqliteStore:
+        store = await SqliteStore.open(path)
+        stories = [(await store.create(MemoryKey("acme", "ana", str(number)), {})).id for number in range(100)]
+        monkeypatch.setattr(writer, "_resolve", interrupted)
+        for story in stories:
+            asyncio.ensure_future(store.write(Commit(story, 1, [entry(1)])))  # noqa: RUF006
+        opened.append(store)
+        await asyncio.sleep(60)
+        return store
+
+    def interrupted(*_: Any) -> None:
+        monkeypatch.undo()
+        raise KeyboardInterrupt
+
+    opened: list[SqliteStore] = []
+    with asyncio.Runner() as runner:
+        with pytest.raises(KeyboardInterrupt):
+            runner.get_loop().run_until_complete(tell())
+        runner.get_loop().run_until_complete(asyncio.wait_for(opened[0].close(), 10))
 
 
 async def test_a_branch_beyond_the_last_number_is_no_branch_of_the_next_story(store: SqliteStore) -> None:

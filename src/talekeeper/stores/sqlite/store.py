@@ -161,8 +161,8 @@ class SqliteStore:
             return []
         now = time.perf_counter()
         if not self._held:
+            self._loop.call_soon(self._hand_over)  # first: whatever interrupts us, the turn ends
             self._held, self._story = now, commit.story
-            self._loop.call_soon(self._hand_over)
         elif commit.story != self._story or now - self._held > HELD_SECONDS:
             return []
         return self._writer.write_here([commit])

@@ -203,8 +203,10 @@ class Writer:
         if not futures:
             self.telling -= 1
             return
-        _resolve(futures[:TOLD_AT_ONCE], outcomes[:TOLD_AT_ONCE])
-        self._loop.call_soon(self._tell, futures[TOLD_AT_ONCE:], outcomes[TOLD_AT_ONCE:])
+        try:
+            _resolve(futures[:TOLD_AT_ONCE], outcomes[:TOLD_AT_ONCE])
+        finally:  # also after Ctrl-C: the others wait, and so does whoever closes the store
+            self._loop.call_soon(self._tell, futures[TOLD_AT_ONCE:], outcomes[TOLD_AT_ONCE:])
 
 
 def _is_short(work: Work) -> bool:
