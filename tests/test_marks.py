@@ -12,8 +12,9 @@ import pytest
 from tests.conftest import OpenKeeper
 
 import talekeeper as tk
-from talekeeper import doctor, memory
+from talekeeper import doctor, memory, remembering
 from talekeeper.formats.jsonl import export_story, import_story
+from talekeeper.recipe import mark_note
 
 KEY = tk.MemoryKey("acme", "ana", "marks")
 SEATS = [tk.Seat("dm", role="dm"), tk.Seat("rogue"), tk.Seat("bard")]
@@ -422,6 +423,38 @@ async def test_a_mark_under_the_topic_of_moments_that_is_none_is_not_shown_and_t
     block = (await story.context("rogue", budget=900)).block("moments")
     assert block is not None
     assert block.text.splitlines() == ["[STORY SO FAR]", *(f"- Turn {turn} (discovery): Stair {turn}" for turn in range(3, 8))]
+
+
+async def test_what_a_context_reads_of_marks_that_show_nothing_is_bounded(keeper: tk.Keeper, monkeypatch: pytest.MonkeyPatch) -> None:
+    story = await tell(keeper, 1)
+    for number in range(120):
+        await story.mark("moment", {"a": number}, of=[1], keep=1000)
+    looked_at: list[tk.Marked] = []
+    note = mark_note
+
+    def look(part: tk.Part, mark: tk.Marked) -> tk.Note | None:
+        looked_at.append(mark)
+        return note(part, mark)
+
+    monkeypatch.setattr(remembering, "mark_note", look)
+    assert not (await story.context("rogue", budget=900)).block("moments")
+    assert len(looked_at) <= 5 * (1 + 4 + 16)
+
+
+@pytest.mark.parametrize("line", ["{", "}", "{}", "{0} owes", "owes {who"])
+async def test_a_part_whose_line_cannot_be_filled_is_refused(line: str) -> None:
+    with pytest.raises(tk.InvalidInput, match="line of debts"):
+        tk.Part("debts", "## Debts\n", topic="debt", line=line)
+
+
+async def test_a_mark_that_does_not_fit_the_form_of_a_line_is_passed_over(keeper: tk.Keeper) -> None:
+    story = await tell(keeper, 2)
+    await story.mark("debt", {"crowns": "many"}, of=[1])
+    await story.mark("debt", {"crowns": 3}, of=[2])
+    recipe = tk.Recipe(volatile=(tk.Part("debts", "## Debts\n", topic="debt", line="{crowns:d} crowns"),))
+    block = (await story.context("rogue", budget=900, recipe=recipe)).block("debts")
+    assert block is not None
+    assert block.text == "## Debts\n- 3 crowns\n"
 
 
 async def test_a_part_of_ones_own_shows_texts_and_numbers_of_marks(keeper: tk.Keeper) -> None:

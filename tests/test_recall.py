@@ -244,6 +244,13 @@ async def test_a_phrase_is_found_first_also_where_its_marks_are_not_the_same(sto
     assert [hit.turn.id for hit in await story.recall("rogue", "Hélène a caché la clé", limit=2)] == [turn.id, bare.id]
 
 
+@pytest.mark.parametrize(("told", "asked"), ["’'", "'’", "’’"])
+async def test_a_phrase_is_found_first_whichever_apostrophe_it_is_written_with(story: tk.Story, told: str, asked: str) -> None:
+    turn = await story.append("dm", f"It was Maud{told}s iron key, and nothing else, that ever opened the cellar under the Salt Lantern.")
+    await story.append_many([tk.Draft("dm", f"The key of iron, Maud. {n}") for n in range(12)])
+    assert [hit.turn.id for hit in await story.recall("rogue", f"Maud{asked}s iron key", limit=1)] == [turn.id]
+
+
 async def test_edited_turns_are_found_with_and_without_marks(story: tk.Story) -> None:
     turn, other = await story.append_many([tk.Draft("dm", "The mill."), tk.Draft("dm", "The gate.")])
     await story.edit(turn, "Artémis sleeps.")

@@ -8,6 +8,7 @@ take at the most). What is pinned never drops silently.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from string import Formatter
 
 from talekeeper import rim
 from talekeeper.errors import InvalidInput, WrongType, quoted
@@ -27,6 +28,15 @@ def _check_heading(heading: str) -> None:
         raise InvalidInput(
             f"a heading must be a whole line that begins with something to see and ends with a newline, not {quoted(heading)}"
         )
+
+
+def _check_line(line: str, part: str) -> None:
+    try:
+        names = [name for _, name, _, _ in Formatter().parse(line) if name is not None]
+    except ValueError as exc:
+        raise InvalidInput(f"line of {part} is no format: {exc}; a brace by itself is written twice") from exc
+    if any(not name or name[0].isdigit() for name in names):
+        raise InvalidInput(f"line of {part} must say what goes into each pair of braces by name, as in {{text}}, not {quoted(line)}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +63,7 @@ class Part:
         if self.topic != "":
             rim.name(self.topic, f"topic of {self.name}")
             rim.whole(self.most, f"most of {self.name}", least=1)
-        rim.text(self.line, f"line of {self.name}")
+        _check_line(rim.text(self.line, f"line of {self.name}"), self.name)
         _check_heading(self.heading)
 
 
@@ -137,7 +147,7 @@ def mark_note(part: Part, mark: Marked) -> Note | None:
     under any topic."""
     try:
         text = part.line.format_map({**{name: value for name, value in mark.data.items() if _says(value)}, "turn": mark.turn})
-    except KeyError:
+    except (LookupError, ValueError, TypeError, AttributeError):
         return None
     return Note(" ".join(text.split()), mark.sources, mark.rank)
 

@@ -107,13 +107,12 @@ class Remembering:
 
     async def _noted_in(self, seat: str, part: Part) -> list[Note]:
         """The best of a topic's marks that say what the part shows, in order of time."""
-        limit = part.most
-        while True:
+        notes: list[tuple[Marked, Note]] = []
+        for limit in (part.most, 4 * part.most, 16 * part.most):  # what is passed over takes nobody's place, within reason (I9)
             marks = await read_marks(self._hot, seat, part.topic, limit)
             notes = [(mark, note) for mark in marks if (note := mark_note(part, mark)) is not None]
             if len(notes) >= part.most or len(marks) < limit:
                 break
-            limit *= 2  # what was passed over takes nobody's place
         best = {mark.id for mark, _ in nlargest(part.most, notes, key=lambda row: (row[0].rank, row[0].seq))}
         return [note for mark, note in notes if mark.id in best]
 

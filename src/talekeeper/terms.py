@@ -178,7 +178,7 @@ def index_terms(text: str, voice: str, kind: str = "said") -> dict[str, None]:
 
 
 def holds(text: str, phrase: str) -> bool:
-    """Whether the text has the phrase in it, word for word; punctuation, case and line breaks do not matter."""
+    """Whether the text has the phrase in it, word for word; punctuation, case, line breaks and the form of apostrophes do not matter."""
     sought, flat = _flat(phrase), _flat(text)
     if sought == "  ":
         return False
@@ -187,7 +187,7 @@ def holds(text: str, phrase: str) -> bool:
 
 @kept(1 << 10)
 def _flat(text: str) -> str:
-    found = _plain_words(text) if text.isascii() else _WORD.findall(_folded(text))
+    found = _plain_words(text) if text.isascii() else _WORD.findall(_folded(text).replace("’", "'"))
     return f" {' '.join(found)} "
 
 
