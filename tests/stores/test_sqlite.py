@@ -188,12 +188,13 @@ async def everything_of(store: Store, story: StoryRecord) -> None:
     await store.read(Read(story.id, spans=[Span(1, 1, 21)], all_folds=True, snapshot_on=[Span(1, 1, 21)]))
 
 
+@pytest.mark.parametrize("value", ["Secret:", "5", '"Secret"', "null", "true"])
 @pytest.mark.parametrize(
     ("table", "column"),
     [("stories", "config"), ("stories", "health"), ("channels", "hearers"), ("turns", "extra"), ("folds", "shape"),
      ("folds", "sentences"), ("texts", "sentences"), ("snapshots", "state")],
 )  # fmt: skip
-async def test_damage_to_a_value_is_found_when_reading_and_the_value_is_not_told(path: Path, table: str, column: str) -> None:
+async def test_damage_to_a_value_is_found_when_reading_and_the_value_is_not_told(path: Path, table: str, column: str, value: str) -> None:
     story = await made(path, turns=20)
     store = await SqliteStore.open(path)
     snapshot, extra = Snapshot(1, 20, {"a": 1}), {"when": "day 3"}
@@ -205,7 +206,7 @@ async def test_damage_to_a_value_is_found_when_reading_and_the_value_is_not_told
     )  # fmt: skip
     await store.close()
     with sqlite3.connect(path) as db:
-        db.execute(f"UPDATE {table} SET {column} = 'Secret:'")
+        db.execute(f"UPDATE {table} SET {column} = ?", (value,))
     db.close()
     store = await SqliteStore.open(path)
     with pytest.raises(StoreCorrupt, match="is damaged: .* run `talekeeper doctor`, restore a backup") as raised:

@@ -28,7 +28,7 @@ from talekeeper.stores.sqlite.rows import (
     STORY_BITS,
     Row,
     branch_row,
-    decode,
+    decode_as,
     encode,
     entry_row,
     pack,
@@ -359,7 +359,7 @@ class Ledger:
         own_id, extra = found[10:]
         if own_id is not None:
             self.db.execute(SQL["erase_id"], (story, own_id))
-        for target in targets(decode(extra) if extra is not None else None):
+        for target in targets(decode_as(dict, extra) if extra is not None else None):
             self.db.execute(SQL["erase_target"], (story, target, pos))
         self.db.execute(SQL["erase_turn"], (*entry_row(pos, entry)[1:], pos))
         self._tie(story, [entry])

@@ -28,7 +28,7 @@ from talekeeper.stores.sqlite.file import SQL, transaction
 from talekeeper.stores.sqlite.rows import (
     FIRST_BRANCH,
     MAX_STORY,
-    decode,
+    decode_as,
     encode,
     entries_of,
     fold_of,
@@ -65,11 +65,11 @@ def read_story(db: sqlite3.Connection, key: MemoryKey) -> StoryRecord | None:
         id=story,
         key=key,
         rev=rev,
-        config=decode(config),
+        config=decode_as(dict, config),
         branches=read_branches(db, story),
-        channels={number: tuple(decode(hearers)) for number, hearers in db.execute(SQL["channels_of"], (story,))},
+        channels={number: tuple(decode_as(list, hearers)) for number, hearers in db.execute(SQL["channels_of"], (story,))},
         spending=Spending(*spent),
-        health=decode(health) if health else {},
+        health=decode_as(dict, health) if health else {},
     )
 
 
@@ -169,7 +169,7 @@ def _snapshot(db: sqlite3.Connection, story: int, path: Sequence[Span]) -> Snaps
         row = db.execute(SQL["snapshot"], (story, each.branch, each.first, each.last)).fetchone()
         if row is not None:
             branch, seq, state = row
-            return Snapshot(branch, seq, decode(state))
+            return Snapshot(branch, seq, decode_as(dict, state))
     return None
 
 

@@ -9,7 +9,7 @@ from array import array
 from collections.abc import Iterable, Mapping
 from functools import partial
 from itertools import groupby
-from typing import Any
+from typing import Any, TypeVar
 
 from talekeeper.errors import StoreError
 from talekeeper.ports import Branch, Entry, FoldRecord, Outline, Postings, TextRecord, new_entry
@@ -19,6 +19,7 @@ MAX_STORY, MAX_BRANCH, MAX_SEQ = (1 << STORY_BITS) - 1, (1 << BRANCH_BITS) - 1, 
 FIRST_BRANCH = 1
 
 Row = tuple[Any, ...]
+T = TypeVar("T")
 
 _new_outline = partial(tuple.__new__, Outline)
 
@@ -31,6 +32,14 @@ def _plain(value: object) -> object:
 
 encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_plain).encode
 decode = json.JSONDecoder().decode
+
+
+def decode_as(kind: type[T], text: str) -> T:
+    """The value of a text, which must be of that kind: what is no JSON and what is other JSON are the same damage."""
+    value = decode(text)
+    if type(value) is not kind:
+        raise json.JSONDecodeError(f"expected a {kind.__name__}", "", 0)
+    return value
 
 
 def pack(story: int, branch: int, seq: int) -> int:
@@ -79,7 +88,7 @@ class _Parsed(dict[str | None, Any]):
     """What entries have beside their text, each distinct one parsed once."""
 
     def __missing__(self, extra: str | None) -> Any:
-        value = self[extra] = None if extra is None else decode(extra)
+        value = self[extra] = None if extra is None else decode_as(dict, extra)
         return value
 
 
@@ -89,12 +98,12 @@ def branch_row(story: int, branch: Branch) -> Row:
 
 def fold_of(row: Row) -> FoldRecord:
     key, shape, sentences = row
-    return FoldRecord(key, decode(shape), decode(sentences))
+    return FoldRecord(key, decode_as(dict, shape), decode_as(list, sentences))
 
 
 def text_of(row: Row) -> TextRecord:
     key, branch, born, sentences = row
-    return TextRecord(key, branch, born, decode(sentences))
+    return TextRecord(key, branch, born, decode_as(list, sentences))
 
 
 _PLAIN_TERMS = re.compile(r"(?:[a-z0-9_\x80-\U0010ffff]{1,64} )*")
