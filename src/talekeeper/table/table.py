@@ -80,7 +80,7 @@ class Table:
     """One branch of a story, with the game that is played in it. Get one from `begin` or `resume`."""
 
     def __init__(
-        self, story: Story, setup: Setup, scenario: Scenario, brains: Brains, *, budgets: Budgets = Budgets(),  # noqa: B008
+        self, story: Story, setup: Setup, scenario: Scenario, brains: Brains, *, budgets: Budgets = Budgets(),
         summarizer: ChatModel | None = None,
     ) -> None:  # fmt: skip
         self.story = story
@@ -330,7 +330,7 @@ class Table:
 
 
 async def begin(
-    keeper: Keeper, key: MemoryKey, setup: Setup, brains: Callable[[Scenario], Brains], *, budgets: Budgets = Budgets(),  # noqa: B008
+    keeper: Keeper, key: MemoryKey, setup: Setup, brains: Callable[[Scenario], Brains], *, budgets: Budgets = Budgets(),
     summarizer: ChatModel | None = None,
 ) -> Table:  # fmt: skip
     """A new game under the key. Raises `InvalidInput` where there is a story already."""
@@ -383,7 +383,7 @@ async def glimpse(story: Story) -> Glimpse | None:
 
 
 async def resume(
-    keeper: Keeper, key: MemoryKey, brains: Callable[[Scenario], Brains], *, branch: str = "main", budgets: Budgets = Budgets(),  # noqa: B008
+    keeper: Keeper, key: MemoryKey, brains: Callable[[Scenario], Brains], *, branch: str = "main", budgets: Budgets = Budgets(),
     summarizer: ChatModel | None = None,
 ) -> Table:  # fmt: skip
     """The game under the key, where it was left."""
