@@ -359,7 +359,7 @@ class Hot:
         """The turn as a line, which stays in memory for a while."""
         counter = self.shared.counter
         fresh = entry.counter == counter.id and turn.revision == 0 and bool(entry.text)
-        line = Line(turn, entry.tokens, counter.count, entry.tokens if fresh else None, shown)
+        line = Line(turn, entry.tokens, counter, entry.tokens if fresh else None, shown)
         self._lines.put((entry.branch, entry.seq), line)
         return line
 

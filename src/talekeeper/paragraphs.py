@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias
 
 from talekeeper.folds import Missing, Node, Path, Ref, Shown, extract, in_order, unpack_sentences, visible_text
 from talekeeper.model import Fold, Item, Sentence, Turn
-from talekeeper.ports import TextRecord
+from talekeeper.ports import TextRecord, TokenCounter
 from talekeeper.recent import Recent
 from talekeeper.rendering import defuse, label, line, render
 from talekeeper.state import State
@@ -41,10 +41,10 @@ QUIET = 1.0
 class Line:
     """A heard turn, rendered and counted once. `weight` is its count in the log, by which the cut moves."""
 
-    __slots__ = ("_count", "_item", "_shown", "_tokens", "_undated", "seq", "turn", "weight")
+    __slots__ = ("_counter", "_item", "_shown", "_tokens", "_undated", "seq", "turn", "weight")
 
-    def __init__(self, turn: Turn, weight: int, count: Callable[[str], int], tokens: int | None = None, shown: str = "") -> None:
-        self._count = count
+    def __init__(self, turn: Turn, weight: int, counter: TokenCounter, tokens: int | None = None, shown: str = "") -> None:
+        self._counter = counter
         self._tokens = tokens
         self._shown = shown
         self._item: Item | None = None
@@ -69,7 +69,7 @@ class Line:
         return self._undated
 
     def _made(self, text: str, tokens: int | None) -> Item:
-        tokens = (self._count(text) if text else 0) if tokens is None else tokens
+        tokens = (self._counter.count(text) if text else 0) if tokens is None else tokens
         return Item(text=text, tokens=tokens, kind="turn", sources=(self.turn.id,))
 
 

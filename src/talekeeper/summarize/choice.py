@@ -17,14 +17,14 @@ from typing import NamedTuple
 from talekeeper.kept import kept
 from talekeeper.summarize.speech import quotation
 from talekeeper.summarize.words import listed, normalise, read
-from talekeeper.tokens import estimate_tokens
+from talekeeper.tokens import estimate_hundredths
 
 FADE = 0.8
 """What a stretch's next sentence counts, beside what it would have counted before the last."""
 _FADES = 2.0
 """By how much it may count less at most, for each that was told: what matters most fades little."""
-_BASE = 25.0
-"""Tokens by which every sentence seems longer when it is chosen: a short one is not all that cheap."""
+_BASE = 2500
+"""Hundredths of a token by which every sentence seems longer when it is chosen: a short one is not all that cheap."""
 _LEAST = -1.0
 """What a sentence must be worth to be taken at all."""
 _ENOUGH = 1.5
@@ -37,14 +37,14 @@ _BETTER = 0.3
 """By how much those must be better for which others go."""
 _ROUNDING = 1e-6
 _TRIED = 6
-_NO_ROOM = 4
+_NO_ROOM = 500
 _ENDS = " .!?…。！？\"'”’»」』"
 """How two sentences may end that say the same."""
 _FEW = 16
 """Up to so many sentences it is worth trying others in their place; among more, one does not matter as much."""
 
-_cost = kept(1 << 12)(estimate_tokens)
-"""What a sentence takes of the room. The same sentences come back in larger folds and digests."""
+_cost = kept(1 << 12)(estimate_hundredths)
+"""What a sentence takes of the room, in hundredths of a token. The same sentences come back in larger folds and digests."""
 
 
 def rank(worth: float, text: str) -> float:
@@ -59,19 +59,17 @@ def choose(
     less than that. Never none, if there are any. `names`: whom each names, where they come from smaller folds and may tell the same."""
     if not texts:
         return []
-    chosen, room = _take(texts, list(worths), stretches, limit, names)
+    chosen = _take(texts, list(worths), stretches, limit, names)
     best = max(worths)
     if not chosen or (sum([worths[at] for at in chosen]) < best / 2 and best not in [worths[at] for at in chosen]):
         return [worths.index(best)]
-    while room * 2 <= len(chosen) > 1 and estimate_tokens(" ".join([texts[at] for at in sorted(chosen)])) > limit:
-        chosen.pop()  # each count was rounded: it may be half a token more
     return sorted(chosen)
 
 
 def _take(
     texts: Sequence[str], worths: list[float], stretches: Sequence[int], limit: int, names: Sequence[Sequence[str]] | None
-) -> tuple[list[int], int]:
-    """The same in the order in which they were taken, while there is room; and the room that is left."""
+) -> list[int]:
+    """The same in the order in which they were taken, while there is room."""
     costs = list(map(_cost, texts))
     queues: list[list[tuple[float, int]]] = [[] for _ in range(max(stretches) + 1)]
     heads: list[tuple[float, int]] = []
@@ -83,7 +81,8 @@ def _take(
     told, said, weighty = [0] * len(queues), set[str](), Told()
     chosen: list[int] = []
     spare: list[int] = []
-    room, least = limit, max(_NO_ROOM + 1, min(costs))
+    room = limit = 100 * limit + 49  # what is told is rounded once
+    least = max(_NO_ROOM, min(costs))
     while heads and (room >= least or not chosen):
         at = heads[0][1]
         stretch, worth, cost = stretches[at], worths[at], costs[at]
@@ -111,12 +110,12 @@ def _take(
         else:
             heapreplace(heads, queue[0])
     if len(chosen) > _FEW:
-        return chosen, room
+        return chosen
     spare += [at for queue in queues for _, at in queue]
     best = sorted([(-worths[at], at) for at in spare if worths[at] >= _ENOUGH])
     others = list(islice((at for _, at in best if texts[at].rstrip(_ENDS) not in said), _TRIED))
     if not others:
-        return chosen, room
+        return chosen
     over = {at: _faded(worths[at], told[stretches[at]] - 1) - _FILLER for at in chosen}
     over |= {at: _faded(worths[at], told[stretches[at]]) - _FILLER for at in others}
     return _exchanged(over, {at: costs[at] for at in chosen}, {at: costs[at] for at in others}, room)
@@ -128,14 +127,14 @@ def _faded(worth: float, before: int) -> float:
     return share if share >= rest else rest
 
 
-def _exchanged(over: dict[int, float], costs: dict[int, int], spare: dict[int, int], room: int) -> tuple[list[int], int]:
+def _exchanged(over: dict[int, float], costs: dict[int, int], spare: dict[int, int], room: int) -> list[int]:
     """Makes better use of the room: some spare drafts (best first) in the place of a lesser one, or one in the place of up to three."""
     gains, cheapest = [over[at] for at in spare if over[at] > 0], min(spare.values())
     most, least = sum(gains), min([over[at] for at in costs], default=0.0)
     if cheapest > room and costs and least >= 0:  # mostly, no spare ones that fit in the place of any are better than the least
         fitting = (room + max(costs.values())) // cheapest or 1
         if sum(sorted(gains, reverse=True)[:fitting]) + _ROUNDING < least + _BETTER:
-            return list(costs), room
+            return list(costs)
     least_first = sorted(over, key=lambda at: (over[at], at))
     for out in [at for at in least_first if at in costs]:
         bar = over[out] + _BETTER
@@ -167,7 +166,7 @@ def _exchanged(over: dict[int, float], costs: dict[int, int], spare: dict[int, i
                 del costs[out]
             costs[at] = cost
             room = left
-    return list(costs), room
+    return list(costs)
 
 
 # --- what was told already -------------------------------------------------------------------------------------------

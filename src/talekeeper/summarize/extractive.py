@@ -18,7 +18,7 @@ from operator import or_
 from talekeeper.kept import kept
 from talekeeper.model import Sentence, Turn
 from talekeeper.summarize import choice
-from talekeeper.summarize.names import known_terms, study, terms_in
+from talekeeper.summarize.names import known_terms, studied, terms_in
 from talekeeper.summarize.salience import Read
 from talekeeper.summarize.speech import (
     ASIDE,
@@ -123,7 +123,7 @@ def _judge(drafts: list[Draft], known: Collection[str], voices: Collection[str],
     sure = set(speakers)
     for draft in drafts:
         if draft.reading is UNREAD:
-            draft.reading = study(draft.body, draft.lang)
+            draft.reading = studied(draft.body, draft.lang)
         sure.update(draft.reading.sure)
     whole = " ".join([draft.body for draft in drafts]) if known or not said else ""
     registry = known_terms(known, whole)

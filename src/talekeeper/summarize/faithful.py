@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from talekeeper import rim
 from talekeeper.errors import InvalidInput
 from talekeeper.summarize.extractive import tells
-from talekeeper.summarize.names import Term, find_names, find_numbers, known_terms, marks_of, study, terms_in
+from talekeeper.summarize.names import Term, find_names, find_numbers, known_terms, marks_of, studied, terms_in
 from talekeeper.summarize.speech import split_sentences
 from talekeeper.summarize.words import CJK, MARK, PERSON, STOP, UNSPACED, Pattern, Word, language, languages, read
 from talekeeper.tokens import estimate_tokens
@@ -65,7 +65,7 @@ def must_survive(sources: Sequence[str], known: Collection[str], *, limit: int) 
 
 def _collect(sentence: str, lang: str, at: int, registry: Collection[Term], finds: dict[str, _Find]) -> None:
     """Adds what a sentence names and counts to what was found."""
-    reading, marks = study(sentence, lang), marks_of(sentence, lang)
+    reading, marks = studied(sentence, lang), marks_of(sentence, lang)
     bound = bool(marks & _BOND or (marks & MARK["gain"] and marks & MARK["money"]))
     for term in terms_in(sentence, reading.words, registry):
         _note(finds, term.casefold(), _as_written(term, sentence), at, known=True, bound=bound)

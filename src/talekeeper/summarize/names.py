@@ -416,7 +416,8 @@ def _marks_outside(row: Row, named: Iterable[list[int]]) -> int:
     return reduce(or_, marks, 0)
 
 
-def _study(text: str, lang: str) -> Reading:
+def study(text: str, lang: str) -> Reading:
+    """A sentence, read."""
     if lang in UNSPACED:
         row, keys = side_by_side(read_cjk(text, lang)), names_in_cjk(text, lang)
         marks = reduce(or_, row.marks, NUMBER if numbers_in_cjk(text) else 0)
@@ -428,15 +429,16 @@ def _study(text: str, lang: str) -> Reading:
     return Reading(row, named, keys, _marks_outside(row, named), row.telling(), sure, doubtful)
 
 
-_study_again = kept(1 << 8)(_study)
+_study_again = kept(1 << 8)(study)
 
 
-def study(text: str, lang: str) -> Reading:
-    """A sentence, read. The same sentence comes back in the folds of folds, so readings are kept for a while."""
-    return _study_again(text, lang) if len(text) < 400 else _study(text, lang)
+def studied(text: str, lang: str) -> Reading:
+    """A sentence that may have been read before: what a model wrote comes back in digests. (What is read once is better not kept: memory
+    that was let go of is at hand for the next.)"""
+    return _study_again(text, lang) if len(text) < 400 else study(text, lang)
 
 
 def marks_of(text: str, lang: str) -> int:
     """The marks of the words and phrases of a sentence."""
-    reading = study(text, lang)
+    reading = studied(text, lang)
     return reduce(or_, [marks for _, marks in phrases_in(text, reading.row, lang)], reading.marks)

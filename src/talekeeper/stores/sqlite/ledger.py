@@ -76,6 +76,7 @@ class Ledger:
         self._revs: dict[int, int] = {}
         self._heads: dict[int, int] = {}
         self._version = -1
+        self._looking, self._appending = db.cursor(), db.cursor()  # for what is asked every time: a connection notes each new one
         self._rows: list[Row] = []  # of plain appends that are checked, and not yet inserted
 
     @property
@@ -85,7 +86,7 @@ class Ledger:
 
     def look(self) -> None:
         """To be called first in each transaction: forgets what is known if anyone else has written."""
-        (version,) = self.db.execute("PRAGMA data_version").fetchone()
+        (version,) = self._looking.execute("PRAGMA data_version").fetchone()
         if version != self._version or len(self._heads) > REMEMBERED:
             self.forget()
             self._version = version
@@ -198,7 +199,8 @@ class Ledger:
             return None
         done = 0
         try:
-            done = self.db.execute(SQL["insert_turn_alone"], (*row[:10], commit.story, commit.rev, row[0] >> SEQ_BITS, row[0])).rowcount
+            values = (*row[:10], commit.story, commit.rev, row[0] >> SEQ_BITS, row[0])
+            done = self._appending.execute(SQL["insert_turn_alone"], values).rowcount
         except sqlite3.IntegrityError:
             pass
         finally:
