@@ -122,6 +122,11 @@ class Node:
         self.placed = None
         self.peaks = None
 
+    def take_over(self, part: Node) -> None:
+        """Tells its turns as they were told when they stood for a part of a chunk, if they were: it is the same text."""
+        if part.sentences is not None:
+            self.sentences, self.gathered, self.turns = part.sentences, {_TELLING: part.gathered[_TELLING]}, None
+
     def limit(self) -> int:
         """How many tokens the fold's own text may have."""
         if self.level == 0:
@@ -200,7 +205,7 @@ def make_leaf(
 ) -> Node:
     """A fold over a run of turns of one channel. `closer` is the id of the turn that ended the run, at the entry `closed`; "" where it is
     a part of a chunk, to be shown and never stored."""
-    node = Node(place + _hash([(ref.id, ref.revision) for ref in refs], closer) if closer else _key_of_part(refs), 0)
+    node = Node(place + _hash([(ref.id, ref.revision) for ref in refs], closer) if closer else key_of_part(refs), 0)
     node.closer = closer
     node.refs = tuple(refs)
     node.first, node.last = refs[0].seq, refs[-1].seq
@@ -211,7 +216,7 @@ def make_leaf(
     return node
 
 
-def _key_of_part(refs: Sequence[Ref]) -> str:
+def key_of_part(refs: Sequence[Ref]) -> str:
     """A key for as long as the story is in memory: of one channel, all between the first turn and the last, with their edits."""
     edits = "".join([f" {ref.seq}:{ref.revision}" for ref in refs if ref.revision])
     return f"{refs[0].branch}.{refs[0].seq}-{refs[-1].branch}.{refs[-1].seq}{edits}"
@@ -436,8 +441,7 @@ def extract(node: Node, children_of: ChildrenOf, turns_of: TurnsOf) -> tuple[Sen
             told = [turn for turn in turns if turn.text]
             drafts = extractive.judged(told, node.known) if told else []
             node.sentences = extractive.choose(drafts, node.limit())
-            if node.closer:  # what stands for part of a chunk is not for long
-                node.gathered[_TELLING] = _worths(turns, told, extractive.words_of(drafts, len(told)))
+            node.gathered[_TELLING] = _worths(turns, told, extractive.words_of(drafts, len(told)))
         if node.level:
             peaks(node, children_of, turns_of)
         node.turns = None

@@ -24,6 +24,7 @@ from talekeeper.folds import (
     Tree,
     TurnsOf,
     find,
+    key_of_part,
     known_in,
     make_leaf,
     place_at,
@@ -316,6 +317,8 @@ class State:
         )  # fmt: skip
         leaf = make(refs)
         leaf.turns = tuple(chunk.turns)
+        if not known and (part := self.shelf.get(key_of_part(refs))) is not None:
+            leaf.take_over(part)
         leaf = self._intern(leaf)
         hearers = self._hearers[chunk.channel]
         self.folds_shared += len(hearers) - 1

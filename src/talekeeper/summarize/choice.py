@@ -43,7 +43,7 @@ _ENDS = " .!?…。！？\"'”’»」』"
 _FEW = 16
 """Up to so many sentences it is worth trying others in their place; among more, one does not matter as much."""
 
-_cost = kept(1 << 12)(estimate_hundredths)
+_cost = kept(1 << 9)(estimate_hundredths)
 """What a sentence takes of the room, in hundredths of a token. The same sentences come back in larger folds and digests."""
 
 
@@ -70,7 +70,7 @@ def _take(
     texts: Sequence[str], worths: list[float], stretches: Sequence[int], limit: int, names: Sequence[Sequence[str]] | None
 ) -> list[int]:
     """The same in the order in which they were taken, while there is room."""
-    costs = list(map(_cost, texts))
+    costs = list(map(_cost if names else estimate_hundredths, texts))
     queues: list[list[tuple[float, int]]] = [[] for _ in range(max(stretches) + 1)]
     heads: list[tuple[float, int]] = []
     for row in sorted([(-worth / (_BASE + costs[at]), at) for at, worth in enumerate(worths) if worth > _LEAST]):
@@ -184,7 +184,7 @@ class _Said(NamedTuple):
 _norm = attrgetter("norm")
 
 
-@kept(1 << 12)
+@kept(1 << 9)
 def _said(text: str) -> _Said:
     by, quoted = quotation(text)
     norms = frozenset(map(_norm, read(quoted, "en")))  # words are compared alike in all languages

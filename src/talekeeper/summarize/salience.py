@@ -75,16 +75,16 @@ def _worths(turns: Sequence[Said], before: Iterable[Said | None], features: Sequ
     for turn, last, (worth, names) in zip(turns, before, features, strict=False):
         several = len(names - speakers)
         worth += _NAME * (several if several < _MOST_NAMES else _MOST_NAMES)
-        if _asks(turn):
+        if _asks(turn.text):
             worth -= _ASKS
-        elif last is not None and last.voice != turn.voice and _asks(last):
+        elif last is not None and _asks(last.text) and last.voice != turn.voice:
             worth += _ANSWER
         worths.append(worth)
     return worths
 
 
-def _asks(turn: Said) -> bool:
-    return turn.text.rstrip().endswith(_QUESTION)
+def _asks(text: str) -> bool:
+    return ("?" in text or "？" in text or "؟" in text) and text.rstrip().endswith(_QUESTION)
 
 
 def _weigh(text: str, lang: str, rows: Sequence[Row]) -> Features:
@@ -104,12 +104,11 @@ def _names(rows: Sequence[Row]) -> frozenset[str]:
     """Words with a capital that is not that of a sentence."""
     names, last, before = list[str](), 0, ""
     for row in rows:
-        marks, norms = row.marks, row.norms
-        for at in row.capitals:
-            if at:
-                last, before = marks[at - 1], norms[at - 1]
-            if before and not (marks[at] & OPENS or last & ENDS):
-                names.append(norms[at])
-        if norms:
-            last, before = marks[-1], norms[-1]
+        marks, norms, capitals = row.marks, row.norms, row.capitals
+        if not norms:
+            continue
+        if capitals and not capitals[0] and before and not (marks[0] & OPENS or last & ENDS):
+            names.append(norms[0])
+        names += [norms[at] for at in capitals if at and norms[at - 1] and not (marks[at] & OPENS or marks[at - 1] & ENDS)]
+        last, before = marks[-1], norms[-1]
     return frozenset(names)

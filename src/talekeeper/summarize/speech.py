@@ -406,7 +406,7 @@ def _names_itself(draft: Draft, voice: str) -> bool:
     return bool(CJK.search(voice)) or re.search(rf"(?<!\w){re.escape(voice)}(?!\w)", told, re.I) is not None
 
 
-@kept(1 << 12)
+@kept(1 << 9)
 def quotation(text: str) -> tuple[str, str]:
     """Who speaks a sentence of a fold that is one quotation, and the quotation; ("", the text) where it is anything else."""
     match = SPEAKER.match(text)
