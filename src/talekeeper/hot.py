@@ -46,6 +46,9 @@ FEW = 8
 CHECKPOINT_EVERY = 256
 """Entries after which what was derived from them is stored; sooner where many stories share the memory that it takes until then."""
 
+FURLED = 2 * CHECKPOINT_EVERY
+"""So many entries may have come at once before a context has what it stands on made bit by bit."""
+
 T = TypeVar("T")
 
 _WIDTH = len(Entry._fields)
@@ -181,7 +184,7 @@ class Hot:
 
     async def unfurl(self) -> None:
         """Makes what contexts stand on, where very much came at once; else whoever looks would make all of it in one go."""
-        if self.head - max(self.saved_at, self._extracted_at) > 2 * CHECKPOINT_EVERY:
+        if self.head - max(self.saved_at, self._extracted_at) > FURLED:
             await self._extract_unsaved()
 
     async def _catch_up(self) -> None:
@@ -532,8 +535,7 @@ class Hot:
 
     @property
     def overdue(self) -> bool:
-        behind = self.head - self.saved_at
-        return behind >= LEAST and self.ready and behind >= min(CHECKPOINT_EVERY, self.shared.allowance.lines)
+        return self.ready and self.head - self.saved_at >= min(CHECKPOINT_EVERY, self.shared.allowance.lines)
 
     async def checkpoint(self) -> None:
         """Stores the folds, index rows and the snapshot that are due. Losing a race changes nothing."""

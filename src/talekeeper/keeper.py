@@ -18,7 +18,7 @@ from talekeeper.hot import Hot
 from talekeeper.kept import let_go
 from talekeeper.model import MemoryKey, Seat
 from talekeeper.ports import ChatModel, Clock, Commit, Store, TokenCounter, wall_clock
-from talekeeper.recent import Allowance
+from talekeeper.recent import LEAST, Allowance
 from talekeeper.shared import MAIN, Shared, seat_to_json, seats_of
 from talekeeper.stores import check_target, open_store
 from talekeeper.story import Story
@@ -202,7 +202,7 @@ class Keeper:
 
     def _appended(self, hot: Hot) -> None:
         """Something was appended: starts what is due, off the hot path."""
-        if hot.overdue:
+        if hot.head - hot.saved_at >= LEAST and hot.overdue:
             self._spawn(id(hot.tail), hot.checkpoint)
         if self._janitor is not None:
             folder = self._folder(hot)

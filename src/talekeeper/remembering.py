@@ -17,7 +17,7 @@ from talekeeper.context import MORE_TO_CHOOSE, Plan, make_plan, make_recap, make
 from talekeeper.cuts import Wish, has_canon, model_cut
 from talekeeper.errors import BudgetTooSmall, Conflict, InvalidInput, UnknownFold, WrongType, quoted
 from talekeeper.folds import Missing, Node, first_key, leaves_after, rewritten_key, roots_until
-from talekeeper.hot import Hot
+from talekeeper.hot import FURLED, Hot
 from talekeeper.marking import Gathering, V, gather, read_marks, topics
 from talekeeper.model import (
     AUTHOR_KINDS,
@@ -91,7 +91,8 @@ class Remembering:
         hot = self._hot
         rim.known_seat(seat, hot.seats)
         await hot.refresh()
-        await hot.unfurl()
+        if hot.head - hot.saved_at > FURLED:
+            await hot.unfurl()
         budget = hot.seats[seat].token_limit if budget is None else rim.whole(budget, "budget")
         if not isinstance(recipe, Recipe):
             raise WrongType(f"recipe must be a Recipe, not {type(recipe).__name__}")

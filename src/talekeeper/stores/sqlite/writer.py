@@ -38,6 +38,8 @@ SHORT = 8
 """A commit of so many entries, and nothing beside them that takes long, may be written on the event loop's thread …"""
 LONG_SECONDS = 0.005
 """… unless such commits have been taking so long of late."""
+SELDOM = 32
+"""After so many of them it is looked whether something is due for the file."""
 
 
 class Writer:
@@ -53,6 +55,7 @@ class Writer:
         self._under_way = 0  # jobs in the queue or in the thread's hands, as the loop knows
         self.telling = 0  # batches whose callers are not all told yet: what these write next is better waited for, and taken in one go
         self._pace = 0.0  # how long a short commit takes of late
+        self._written_here = 0
         self._upkeep = Upkeep(file, self._ledger, self._lock)
         self._thread = Thread(target=self._run, name=f"talekeeper-writer-{file.path.name}", daemon=True)
         self._thread.start()
@@ -88,10 +91,10 @@ class Writer:
         if self._under_way or self._pace > LONG_SECONDS or not self._lock.acquire(blocking=False):
             return []
         try:
-            if not _is_short(works[0]):
-                return []
             outcomes = self._append_alone(works)
             if not outcomes:
+                if not _is_short(works[0]):
+                    return []
                 self._db.execute("BEGIN IMMEDIATE")
                 outcomes = self._write(works)
         except Exception as exc:  # as in _write: it must reach the one who caused it
@@ -100,7 +103,9 @@ class Writer:
             outcomes = self._fail(works, exc)
         finally:
             self._lock.release()
-        self._upkeep.wrote()
+        self._written_here += 1
+        if self._written_here % SELDOM == 0:
+            self._upkeep.wrote()
         return outcomes
 
     # -- the thread ------------------------------------------------------------------------------------------------------
