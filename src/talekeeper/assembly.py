@@ -7,7 +7,6 @@ fit. Turns that are brought back are shown in order of time; where all of them h
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from itertools import groupby
 from typing import NamedTuple
 
@@ -112,6 +111,6 @@ def choose(rows: Sequence[Row], room: int, count: Callable[[str], int]) -> tuple
     above = ""
     for index in sorted(taken):
         item, _, under = rows[index]
-        items.append(item if under == above else replace(item, text=under + item.text, tokens=item.tokens + heads[under]))
+        items.append(item if under == above else item._replace(text=under + item.text, tokens=item.tokens + heads[under]))
         above = under
     return items, [row.item for index, row in enumerate(rows) if index not in taken]

@@ -6,7 +6,6 @@ Counts are taken of whole rendered lines, newline included, so that they add up 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from talekeeper.model import Item
 
@@ -34,4 +33,4 @@ def clip(line: str, room: int, count: Callable[[str], int]) -> tuple[str, int]:
 def clip_item(item: Item, room: int, count: Callable[[str], int]) -> Item | None:
     """The item cut to the room, or None where nothing readable is left of it."""
     text, tokens = clip(item.text, room, count)
-    return replace(item, text=text, tokens=tokens, clipped=text != item.text) if text else None
+    return item._replace(text=text, tokens=tokens, clipped=text != item.text) if text else None

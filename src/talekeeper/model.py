@@ -65,7 +65,7 @@ class Seat:
 class Turn(NamedTuple):
     """One entry of the log. `text` is as of the branch and head it was read at: an edit shows, with its revision.
 
-    (A named tuple, because one is made for every append.)"""
+    (A named tuple like others that every turn or context makes: to build one costs a third of a frozen dataclass.)"""
 
     id: str
     seq: int
@@ -122,8 +122,7 @@ class Marked:
     stale: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Sentence:
+class Sentence(NamedTuple):
     """A sentence of a fold and the turns it came from. `estimated`: the sources are a guess, not a citation (I7).
 
     `weight` and `about` are what the extractive summarizer found it worth and whom it names, so that larger folds need not read it
@@ -133,10 +132,10 @@ class Sentence:
     text: str
     sources: tuple[str, ...]
     estimated: bool = False
-    weight: float = field(default=0.0, compare=False)
-    about: tuple[str, ...] = field(default=(), compare=False)
-    place: str = field(default="", compare=False)
-    at: int = field(default=0, compare=False)
+    weight: float = 0.0
+    about: tuple[str, ...] = ()
+    place: str = ""
+    at: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,8 +155,7 @@ class Fold:
         return " ".join(sentence.text for sentence in self.sentences)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Item:
+class Item(NamedTuple):
     """One line or paragraph of a context: a raw turn, or a fold that stands for `turn_count` turns."""
 
     text: str
@@ -169,8 +167,7 @@ class Item:
     clipped: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Block:
+class Block(NamedTuple):
     """A headed part of a context."""
 
     name: str
@@ -200,8 +197,7 @@ class LeftOut:
     sources: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Context:
+class Context(NamedTuple):
     """What goes into a seat's prompt, counted, with its sources and with what was left out."""
 
     seat: str

@@ -8,7 +8,7 @@ takes no line of its own: it stands under its neighbour's. Every turn stays unde
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from talekeeper.folds import Missing, Node, Path, Ref, Shown, extract, in_order, unpack_sentences, visible_text
@@ -331,8 +331,8 @@ class _Fitting:
 
 def _under(item: Item, quiet: Item) -> Item:
     """The item, standing for the other as well."""
-    return replace(
-        item, sources=tuple(dict.fromkeys((*quiet.sources, *item.sources))), folds=(*item.folds, *quiet.folds),
+    return item._replace(
+        sources=tuple(dict.fromkeys((*quiet.sources, *item.sources))), folds=(*item.folds, *quiet.folds),
         turn_count=item.turn_count + quiet.turn_count,
     )  # fmt: skip
 
@@ -342,7 +342,7 @@ def _own_first(sentences: Sequence[Sentence], own: str) -> list[Sentence]:
     if not own:
         return list(sentences)
     return [
-        replace(sentence, weight=sentence.weight + OWN) if sentence.weight >= OF_WEIGHT and quotation(sentence.text)[0] == own else sentence
+        sentence._replace(weight=sentence.weight + OWN) if sentence.weight >= OF_WEIGHT and quotation(sentence.text)[0] == own else sentence
         for sentence in sentences
     ]
 

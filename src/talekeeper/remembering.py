@@ -151,9 +151,9 @@ class Remembering:
             exact = counter.count(context.text)  # counts of lines do not add up: measure the whole, and go down until it fits
             if exact <= budget:
                 stable = counter.count("".join(block.text for block in context.blocks if block.stable))
-                return dataclasses.replace(context, tokens=exact, stable_tokens=stable)
+                return context._replace(tokens=exact, stable_tokens=stable)
             if not allowed:
-                return dataclasses.replace(context, text="", tokens=0, stable_tokens=0, blocks=())
+                return context._replace(text="", tokens=0, stable_tokens=0, blocks=())
             allowed = min(allowed - 1, int(allowed * budget / exact))
             rows = {name: [row for row in each if row.rank == PINNED] for name, each in rows.items()}
             hits = ()

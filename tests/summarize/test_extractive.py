@@ -410,7 +410,7 @@ def test_a_merge_spreads_over_the_whole_run_and_keeps_promises_and_deaths() -> N
     text = told(merged := merge(run, limit=100))
     assert all(term in text for term in ("Mother Ilse", "I swear", "Osric", "Dorn lies dead", "Sant crumbles"))
     assert not any(term in text for term in ("gull", "tallow", "wet and empty", "for a while"))
-    places = [run.index(sentence) for sentence in merged]
+    places = [next(at for at, one in enumerate(run) if one.text == sentence.text) for sentence in merged]
     assert places == sorted(places)
     assert places[0] < 4
     assert places[-1] >= 12
@@ -418,7 +418,7 @@ def test_a_merge_spreads_over_the_whole_run_and_keeps_promises_and_deaths() -> N
 
 def test_a_merge_keeps_sources_and_marks_of_estimation() -> None:
     run = [Sentence("Borin dies at the bridge.", ("a", "b")), Sentence("Elena takes the crown.", ("c",), estimated=True)]
-    assert merge(run, limit=100) == tuple(run)
+    assert [sentence[:3] for sentence in merge(run, limit=100)] == [sentence[:3] for sentence in run]
 
 
 def test_a_merge_says_the_same_once_but_keeps_who_said_it() -> None:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import replace
 from functools import cache, lru_cache, reduce
 from operator import or_
 
@@ -346,7 +345,7 @@ def _sentence(draft: Draft) -> Sentence:
 def _fitting(chosen: Sequence[Sentence], limit: int) -> tuple[Sentence, ...]:
     """The sentences that were chosen; one that is too long by itself is clipped."""
     if len(chosen) == 1 and (text := clip(chosen[0].text, limit)) != chosen[0].text:
-        return (replace(chosen[0], text=text),)
+        return (chosen[0]._replace(text=text),)
     return tuple(chosen)
 
 
