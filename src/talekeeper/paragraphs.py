@@ -276,7 +276,8 @@ class _Fitting:
         return [one for _, one in sorted(placed, key=lambda row: row[0])]
 
     def _condense(self, nodes: Sequence[Node], room: int) -> list[Item]:
-        """The newest as they are, in their part of the room; everything older in digests.
+        """The newest as they are, in their part of the room; everything older in a digest. In a large room there are two: of what is long
+        past, which stays the same for long, and of what came after that, unless it fits as it is. None where not even a word fits.
 
         What the newest take is rounded up, so that a digest stays as it is, at the head of the story, while they come and go (I8)."""
         kept, size = len(nodes), 0
@@ -285,16 +286,16 @@ class _Fitting:
             size += self.cost(nodes[kept])
         step = max(1, room // 8)
         taken = max(size, min(int(room * NEWEST), -(-size // step) * step))
-        digests = self._digests(nodes[:kept], room - taken, int(room * FAR_SHARE) if self.large else 0)
-        return self._paragraphs(nodes[kept:], digests) if digests else []
-
-    def _digests(self, nodes: Sequence[Node], room: int, far_room: int) -> list[Item]:
-        """All that the folds tell, in one digest or, where there is `far_room`, in two: of what is long past, which stays as it is for
-        long, and of what came after that. None where not even a word fits."""
-        near = next((at for at in range(len(nodes), 0, -1) if nodes[at - 1].level >= FAR), 0) if far_room else 0
-        parts = [(nodes[:near], far_room), (nodes[near:], room - far_room)] if 0 < near < len(nodes) else [(nodes, room)]
-        digests = [self._digest(part, share) for part, share in parts]
-        return [digest for digest in digests if digest is not None] if None not in digests else []
+        left, far_room = room - taken, int(room * FAR_SHARE)
+        near = next((at for at in range(kept, 0, -1) if nodes[at - 1].level >= FAR), 0) if self.large else 0
+        if not 0 < near < kept:
+            digests = [self._digest(nodes[:kept], left)]
+        elif sum(map(self.cost, nodes[near:kept])) <= left - far_room:
+            digests, kept = [self._digest(nodes[:near], far_room)], near
+        else:
+            digests = [self._digest(nodes[:near], far_room), self._digest(nodes[near:kept], left - far_room)]
+        told = [digest for digest in digests if digest is not None]
+        return self._paragraphs(nodes[kept:], told) if len(told) == len(digests) else []
 
     def _digest(self, nodes: Sequence[Node], room: int) -> Item | None:
         """All that the folds tell, in one paragraph; None where not even a word fits. Made once, as long as the same is to be told."""
