@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import gc
 import re
+import sqlite3
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +16,7 @@ import pytest
 
 import talekeeper as tk
 from talekeeper import memory
+from talekeeper.doctor import examine
 from talekeeper.ports import Commit, Read
 from talekeeper.stores.in_memory import InMemoryStore
 from talekeeper.testing.models import MoodyModel, ScriptedModel
@@ -1767,3 +1770,60 @@ async def test_a_fork_cannot_be_named_like_what_a_rewind_leaves_behind(story: tk
     with pytest.raises(tk.InvalidInput, match="kept for what rewinds leave behind"):
         await story.fork(name="main~1")
     assert [branch.name for branch in await story.branches()] == ["main"]
+
+
+# -- resuming ------------------------------------------------------------------------------------------------------------
+
+
+async def long_story(path: Path, turns: int) -> list[str]:
+    """A story of several hundred turns, some of them whispered, in a file; and what everyone remembers of it."""
+    async with tk.open(path) as keeper:
+        story = await keeper.story(KEY, seats=SMALL)
+        drafts = [tk.Draft("dm", deed(n), heard_by=("rogue",) if n % 11 == 0 else None) for n in range(1, turns + 1)]
+        await story.append_many(drafts)
+        return await contexts(story)
+
+
+async def test_who_resumes_reads_the_folds_of_the_view_that_is_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    remembered = await long_story(tmp_path / "tale.db", 900)
+    async with tk.open(tmp_path / "tale.db") as keeper:
+        asked: list[str] = []
+        read = keeper.store.read
+
+        async def overheard(request: Read) -> object:
+            asked.extend(request.folds)
+            return await read(request)
+
+        monkeypatch.setattr(keeper.store, "read", overheard)
+        story = await keeper.story(KEY)
+        assert not asked
+        await story.context("rogue")
+        alone = len(set(asked))
+        assert alone
+        assert await contexts(story) == remembered
+        assert len(set(asked)) > alone
+
+
+async def test_a_story_that_is_resumed_over_and_over_is_the_same_as_one_that_never_was(tmp_path: Path) -> None:
+    remembered = await long_story(tmp_path / "at once.db", 700)
+    for first in range(1, 701, 50):
+        async with tk.open(tmp_path / "bit by bit.db") as keeper:
+            story = await keeper.story(KEY, seats=SMALL)
+            drafts = [tk.Draft("dm", deed(n), heard_by=("rogue",) if n % 11 == 0 else None) for n in range(first, first + 50)]
+            await story.append_many(drafts)
+    async with tk.open(tmp_path / "bit by bit.db") as keeper:
+        assert await contexts(await keeper.story(KEY)) == remembered
+
+
+async def test_snapshots_from_before_they_had_sketches_of_folds_are_taken_over(tmp_path: Path) -> None:
+    remembered = await long_story(tmp_path / "tale.db", 700)
+    with closing(sqlite3.connect(tmp_path / "tale.db")) as db, db:
+        assert db.execute("UPDATE snapshots SET state = json_remove(state, '$.roots') WHERE state LIKE '%\"roots\"%'").rowcount
+    async with tk.open(tmp_path / "tale.db") as keeper:
+        story = await keeper.story(KEY)
+        assert await contexts(story) == remembered
+        await tell(story, 100, first=701)
+        later = await contexts(story)
+        assert await examine(keeper, KEY) == []
+    async with tk.open(tmp_path / "tale.db") as keeper:
+        assert await contexts(await keeper.story(KEY)) == later

@@ -76,7 +76,7 @@ def heard_tokens(state: State, view: str) -> int:
 
 def has_canon(state: State, view: str) -> bool:
     """Whether the view has any notes."""
-    return any(state.views[view].trees[CANON].levels) or any(chunk.track == CANON for chunk in state.open_for(view))
+    return bool(state.views[view].trees[CANON].sketches()) or any(chunk.track == CANON for chunk in state.open_for(view))
 
 
 def _had_canon(state: State, view: str, newest: Ref) -> bool:

@@ -222,7 +222,7 @@ def key_of_part(refs: Sequence[Ref]) -> str:
     return f"{refs[0].branch}.{refs[0].seq}-{refs[-1].branch}.{refs[-1].seq}{edits}"
 
 
-def make_parent(children: Sequence[Node]) -> Node:
+def make_parent(children: Sequence[Node | Sketch]) -> Node:
     """A fold over a run of folds of one level."""
     node = Node(children[-1].key[:-HASH] + _hash([child.key for child in children]), children[0].level + 1)
     node.children = tuple(child.key for child in children)
@@ -276,17 +276,61 @@ def replant(node: Node, key: str) -> Node:
 # -- trees -------------------------------------------------------------------------------------------------------------
 
 
+class Sketch(NamedTuple):
+    """A fold of which no more is in memory than a larger one has to know of it."""
+
+    key: str
+    level: int
+    first: int
+    last: int
+    closed_first: int
+    closed: int
+    turn_count: int
+    tokens: int
+    known: tuple[str, ...] = ()
+
+
+def sketch(node: Node | Sketch) -> Sketch:
+    return Sketch(
+        node.key, node.level, node.first, node.last, node.closed_first, node.closed, node.turn_count, node.tokens, node.known
+    )  # fmt: skip
+
+
 class Tree:
-    """The roots that a view's closed chunks hang on: fewer than `FANOUT` of each level, oldest (and highest) first when read."""
+    """The roots that a view's closed chunks hang on: fewer than `FANOUT` of each level, oldest (and highest) first when read.
 
-    __slots__ = ("levels",)
+    Those that are known as sketches only are looked for on a shelf when someone asks for them: whoever resumes a story mostly looks at one
+    view of it."""
 
-    def __init__(self, levels: list[list[Node]] | None = None) -> None:
-        self.levels = levels if levels is not None else [[]]
+    __slots__ = ("_levels", "_shelf")
+
+    def __init__(self, levels: Sequence[Sequence[Node | Sketch]] = ((),), shelf: Callable[[str], Node | None] | None = None) -> None:
+        self._levels = [list(level) for level in levels]
+        self._shelf = shelf
+
+    @property
+    def levels(self) -> list[list[Node]]:
+        """The roots of each level, chunks first. Raises `Missing`."""
+        if self._shelf is not None:
+            found = {node.key: self._shelf(node.key) for node in self.sketches() if isinstance(node, Sketch)}
+            absent = [key for key, node in found.items() if node is None]
+            if absent:
+                raise Missing(folds=absent)
+            self._levels = [[found.get(node.key) or node for node in level] for level in self._levels]
+            self._shelf = None
+        return self._levels  # type: ignore[return-value]
+
+    def sketches(self) -> list[Node | Sketch]:
+        """All roots as far as they are known, chunks first."""
+        return [node for level in self._levels for node in level]
+
+    def keys(self) -> list[list[str]]:
+        """The keys of the roots of each level, chunks first."""
+        return [[node.key for node in level] for level in self._levels]
 
     def push(self, leaf: Node, intern: Callable[[Node], Node]) -> None:
         """Hangs the newest closed chunk on the tree, and makes the folds that are complete by it."""
-        levels = self.levels
+        levels = self._levels
         levels[0].append(leaf)
         level = 0
         while len(levels[level]) == FANOUT:
@@ -297,11 +341,11 @@ class Tree:
             level += 1
 
     def roots(self) -> list[Node]:
-        """All roots, oldest first."""
+        """All roots, oldest first. Raises `Missing`."""
         return [node for level in reversed(self.levels) for node in level]
 
     def copy(self) -> Tree:
-        return Tree([list(level) for level in self.levels])
+        return Tree(self.levels)
 
 
 ChildrenOf: TypeAlias = Callable[[Node], Sequence[Node]]

@@ -222,7 +222,10 @@ class Hot:
         self.manners.clear()
         self.marked.clear()
         self._known = {}
-        roots = {node.key: node for view in state.views.values() for node in view.roots()}
+        roots = {
+            node.key: node
+            for view in state.views.values() for tree in view.trees for node in tree.sketches() if isinstance(node, Node)
+        }  # fmt: skip
         await self._fetch_texts({**roots, **state.shelf.unsaved})
         state.shelf.drop_saved()
         for node in roots.values():
@@ -273,7 +276,8 @@ class Hot:
         if found.snapshot is not None:
             data = found.snapshot.state
             self.state.revisions = State.edits_named(data)
-            await self._fetch_folds(State.folds_named(data))
+            if "roots" not in data:  # an older one: it does not say of its folds what is needed before someone looks at them
+                await self._fetch_folds(State.folds_named(data))
             await self.supply(lambda: self.state.load_json(data, self.turns_of))
         self.saved_at = self.head = self._extracted_at = self.state.seq
         self._texts_version, self._generation = version, generation

@@ -21,6 +21,7 @@ from talekeeper.folds import (
     Missing,
     Node,
     Ref,
+    Sketch,
     Tree,
     TurnsOf,
     find,
@@ -31,6 +32,7 @@ from talekeeper.folds import (
     replace,
     revise,
     rewrite,
+    sketch,
 )
 from talekeeper.model import AUTHOR_KINDS, Seat, Turn
 from talekeeper.ports import Entry, Position
@@ -472,8 +474,11 @@ class State:
             "registry": [[channel, list(labels)] for channel, labels in self.registry.items()],
             "open": [[c.channel, c.track, c.location, c.chars, [list(ref) for ref in c.refs]] for c in self.open.values()],
             "views": {
-                seat: [view.turns, view.tokens, [[[node.key for node in level] for level in tree.levels] for tree in view.trees]]
-                for seat, view in self.views.items() if view.turns
+                seat: [view.turns, view.tokens, [tree.keys() for tree in view.trees]] for seat, view in self.views.items() if view.turns
+            },
+            "roots": {
+                node.key: [*sketch(node)[1:-1], *node.known]
+                for view in self.views.values() if view.turns for tree in view.trees for node in tree.sketches()
             },
         }  # fmt: skip
 
@@ -481,7 +486,7 @@ class State:
         """Takes over a snapshot. Raises `Missing` for the folds and turns it needs."""
         views: dict[str, View] = {seat: View() for seat in self.views}
         for seat, (turns, tokens, trees) in data["views"].items():
-            views[seat] = View(turns, tokens, [Tree([[self.shelf.node(key) for key in level] for level in levels]) for levels in trees])
+            views[seat] = View(turns, tokens, [self._tree(levels, data.get("roots")) for levels in trees])
         revisions = self.edits_named(data)
         opened: dict[tuple[int, int], Chunk] = {}
         for channel, track, location, chars, refs in data["open"]:
@@ -499,6 +504,13 @@ class State:
         self.pins = {turn: (Position(row[0], row[1]), row[2]) for turn, row in data["pins"].items()}
         self.registry = {channel: dict.fromkeys(labels) for channel, labels in data["registry"]}
         self.marks = {(topic, channel): [Placed(*mark) for mark in kept] for topic, channel, kept in data.get("marks", ())}
+
+    def _tree(self, levels: Sequence[Sequence[str]], roots: Mapping[str, Sequence[Any]] | None) -> Tree:
+        """The tree of a snapshot. Older snapshots have no sketches of its roots, which must be here by now."""
+        if roots is None:
+            return Tree([[self.shelf.node(key) for key in level] for level in levels])
+        sketches = [[Sketch._make((key, *roots[key][:7], tuple(roots[key][7:]))) for key in level] for level in levels]
+        return Tree(sketches, self.shelf.get if any(sketches) else None)
 
     @staticmethod
     def edits_named(data: Mapping[str, Any]) -> dict[str, Edit]:
