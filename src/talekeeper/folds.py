@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, NamedTuple, TypeAlias
 
-from talekeeper.model import Item, Sentence, Turn
+from talekeeper.model import Item, Sentence, Turn, new_sentence
 from talekeeper.ports import FoldRecord, Position, TextRecord
 from talekeeper.summarize import extractive
 from talekeeper.summarize.salience import Read, worths
@@ -564,7 +564,7 @@ def _placed(node: Node, sentences: Sequence[Sentence]) -> Sequence[Sentence]:
 
 
 def _at_place(one: Sentence, place: str, at: int) -> Sentence:
-    return Sentence(one.text, one.sources, one.estimated, one.weight, one.about, place, at)
+    return new_sentence((*one[:5], place, at))
 
 
 def known_in(text: str, registries: Iterable[Iterable[str]]) -> tuple[str, ...]:

@@ -310,14 +310,15 @@ class Hot:
         return turn
 
     def _take(self, entry: Entry, turn: Turn, shown: str = "") -> None:
-        state = self.state
+        state = self.state if self._backlog else self._state
         if entry.seq != state.seq + 1 or (entry.branch != self.path.branch and not self.path.has(entry.branch, entry.seq)):
             return  # the branch may have gone back while it was written
         state.add_channel(entry.channel, turn.audience)
         if entry.kind == "edit" and entry.text and (leaf := state.leaf_of(entry)) is not None:
             extract(leaf, state.shelf.children, self.turns_of)  # from its turns as they still are: it is what a rewind comes back to
         state.apply(entry, turn)
-        self._known = {}
+        if self._known:
+            self._known = {}
         if entry.seq > self.head:
             self.head = entry.seq
         if entry.seq > self.path.head:
@@ -338,13 +339,18 @@ class Hot:
 
     def _show(self, entry: Entry, turn: Turn, shown: str) -> None:
         item = self.line(entry, turn, shown).item
-        hearers = self._state.hearers(entry.channel)
-        for key, plan in list(self.plans.items()):
+        text, tokens, note, hearers = item.text, item.tokens, turn.kind == "note", self._state.hearers(entry.channel)
+        stale = []
+        for key, plan in self.plans.items():
             if key[0] in hearers:
-                if plan.waiting or (turn.kind == "note" and not (plan.canon and plan.items)):
-                    del self.plans[key]  # a note before anything has happened belongs to the canon, and the first one makes room for it
-                elif item.text:
-                    plan.extend(item)
+                if plan.waiting or (note and not (plan.canon and plan.items)):
+                    stale.append(key)  # a note before anything has happened belongs to the canon, and the first one makes room for it
+                elif text:
+                    plan.items.append(item)
+                    plan.texts.append(text)
+                    plan.recent_tokens += tokens
+        for key in stale:
+            del self.plans[key]
 
     # -- turns and lines -------------------------------------------------------------------------------------------------
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from talekeeper.errors import WrongType
@@ -291,6 +292,11 @@ class Stats:
     model_tokens_in: int = 0
     model_tokens_out: int = 0
     model_failures: int = 0
+
+
+new_item: Callable[[tuple[Any, ...]], Item] = partial(tuple.__new__, Item)
+new_sentence: Callable[[tuple[Any, ...]], Sentence] = partial(tuple.__new__, Sentence)
+"""Of all fields, in their order: the quickest way to make very many."""
 
 
 def to_json(noun: Any) -> Any:

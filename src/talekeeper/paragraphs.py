@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from talekeeper.folds import Missing, Node, Path, Ref, Shown, extract, in_order, unpack_sentences, visible_text
-from talekeeper.model import Fold, Item, Sentence, Turn
+from talekeeper.model import Fold, Item, Sentence, Turn, new_item
 from talekeeper.ports import TextRecord, TokenCounter
 from talekeeper.recent import Recent
 from talekeeper.rendering import defuse, label, line, render
@@ -70,7 +70,7 @@ class Line:
 
     def _made(self, text: str, tokens: int | None) -> Item:
         tokens = (self._counter.count(text) if text else 0) if tokens is None else tokens
-        return Item(text=text, tokens=tokens, kind="turn", sources=(self.turn.id,))
+        return new_item((text, tokens, "turn", (self.turn.id,), (), 1, False))
 
 
 Digests: TypeAlias = "Recent[tuple[str | int, ...], tuple[Sequence[Item], Item | None]]"

@@ -15,7 +15,7 @@ from functools import cache, lru_cache, reduce
 from operator import or_
 
 from talekeeper.kept import kept
-from talekeeper.model import Sentence, Turn
+from talekeeper.model import Sentence, Turn, new_sentence
 from talekeeper.summarize import choice
 from talekeeper.summarize.names import known_terms, studied, terms_in
 from talekeeper.summarize.salience import Read
@@ -339,7 +339,7 @@ def choose(drafts: list[Draft], limit: int) -> tuple[Sentence, ...]:
 def _sentence(draft: Draft) -> Sentence:
     """The draft as it goes into a fold, with what it was found worth; talk that only filled the room is worth next to nothing."""
     weight = max(_NEXT_TO_NOTHING, round(draft.worth, 2)) if draft.rank == PLAIN else _NEXT_TO_NOTHING
-    return Sentence(draft.text, draft.sources, draft.estimated, weight, tuple(draft.keys), draft.place, draft.at)
+    return new_sentence((draft.text, draft.sources, draft.estimated, weight, tuple(draft.keys), draft.place, draft.at))
 
 
 def _fitting(chosen: Sequence[Sentence], limit: int) -> tuple[Sentence, ...]:
