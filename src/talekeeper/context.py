@@ -20,11 +20,12 @@ from itertools import accumulate
 
 from talekeeper.budget import clip_item
 from talekeeper.cuts import ChunkPart, Chunks, Wish, chunks_until, find_cut, model_cut, own_cut
-from talekeeper.folds import PEAKS, Node, Ref, leaves_after, make_leaf, peaks, roots_until
+from talekeeper.folds import PEAKS, Node, Ref, make_leaf, peaks
 from talekeeper.model import Block, Item, LeftOut, Recap, Seat
 from talekeeper.paragraphs import Line, Sources, Unfold, fit
 from talekeeper.recipe import DEFAULT_RECIPE, Recipe
 from talekeeper.state import CANON, COMMON, STORY, State
+from talekeeper.trees import leaves_after, roots_until
 
 FLOOR = 128
 """From this budget up (plus what is pinned) every turn that a seat heard is represented in its context."""

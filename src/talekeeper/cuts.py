@@ -16,11 +16,12 @@ from itertools import accumulate
 from operator import attrgetter
 from typing import NamedTuple
 
-from talekeeper.folds import Node, Ref, leaves_after
+from talekeeper.folds import Node, Ref
 from talekeeper.model import Seat
 from talekeeper.paragraphs import Sources
 from talekeeper.recipe import DEFAULT_RECIPE, Recipe
 from talekeeper.state import CANON, COMMON, STORY, State
+from talekeeper.trees import leaves_after
 
 RAW = 900
 LEAST_RAW, MOST_RAW = 1 / 3, 2 / 3

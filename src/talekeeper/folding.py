@@ -18,13 +18,14 @@ from dataclasses import dataclass, replace
 from talekeeper import rim
 from talekeeper.cuts import Step, Wish, has_canon, own_cut
 from talekeeper.errors import Conflict, InvalidInput, StoreClosed, StoreError, SummaryFailed, TalekeeperError, reason_of
-from talekeeper.folds import ChildrenOf, Node, Path, pack_sentences, roots_until, visible_text
+from talekeeper.folds import ChildrenOf, Node, Path, pack_sentences, visible_text
 from talekeeper.hot import Hot
 from talekeeper.model import Health, HealthState, Sentence
 from talekeeper.ports import Commit, Spending, TextRecord
 from talekeeper.rendering import line
 from talekeeper.summarize.janitor import Janitor, Piece
 from talekeeper.tokens import estimate_tokens
+from talekeeper.trees import roots_until
 
 log = logging.getLogger("talekeeper")
 

@@ -16,7 +16,7 @@ from talekeeper.assembly import PINNED, Row, assemble, note_row, turn_rows
 from talekeeper.context import MORE_TO_CHOOSE, Plan, make_plan, make_recap, make_stretch
 from talekeeper.cuts import Wish, has_canon, model_cut
 from talekeeper.errors import BudgetTooSmall, Conflict, InvalidInput, UnknownFold, WrongType, quoted
-from talekeeper.folds import Missing, Node, first_key, leaves_after, rewritten_key, roots_until
+from talekeeper.folds import Missing, Node, first_key, rewritten_key
 from talekeeper.hot import FURLED, Hot
 from talekeeper.marking import Gathering, V, gather, read_marks, topics
 from talekeeper.model import (
@@ -39,6 +39,7 @@ from talekeeper.ports import Span, TokenCounter
 from talekeeper.recalling import recollect
 from talekeeper.recipe import DEFAULT_RECIPE, Note, Part, Recipe, mark_note
 from talekeeper.state import COMMON
+from talekeeper.trees import leaves_after, roots_until
 
 PAGE = 512
 """So many entries of the log are read at once; fewer, where only a few are wanted."""

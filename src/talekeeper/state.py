@@ -22,14 +22,11 @@ from talekeeper.folds import (
     Node,
     Ref,
     Sketch,
-    Tree,
     TurnsOf,
-    find,
     key_of_part,
     known_in,
     make_leaf,
     place_at,
-    replace,
     revise,
     rewrite,
     sketch,
@@ -37,6 +34,7 @@ from talekeeper.folds import (
 from talekeeper.model import AUTHOR_KINDS, Seat, Turn
 from talekeeper.ports import Entry, Position
 from talekeeper.recent import Recent
+from talekeeper.trees import Tree, find, replace
 
 COMMON = "*"
 """The view of what every player character heard: what a newcomer may be told."""
