@@ -389,13 +389,17 @@ judged_once = kept(32)(judged)
 
 def merge(sentences: Sequence[Sentence], *, limit: int, known: Collection[str] = ()) -> tuple[Sentence, ...]:
     """The sentences of smaller folds that matter most, in order, spread over the whole run, within `limit` tokens."""
-    told = [sentence for sentence in sentences if sentence.text and not sentence.text.isspace()]
-    worths = [sentence.weight for sentence in told]
+    if not sentences:
+        return ()
+    told = sentences
+    texts, _, _, worths, names, *_ = zip(*told, strict=True)
     if 0.0 in worths:
-        told = _weighed(told, known)
-        worths = [sentence.weight for sentence in told]
-    texts, names = [sentence.text for sentence in told], [sentence.about for sentence in told]
-    stretches = [at * _STRETCHES // len(told) for at in range(len(told))]
+        told = _weighed([sentence for sentence in told if not sentence.text.isspace() and sentence.text], known)
+        if not told:
+            return ()
+        texts, _, _, worths, names, *_ = zip(*told, strict=True)
+    size = len(told)
+    stretches = [at * _STRETCHES // size for at in range(size)]
     chosen = choice.choose(texts, worths, stretches, limit, names)
     return _fitting([told[at] for at in chosen], limit)
 
