@@ -479,3 +479,15 @@ async def test_a_mark_that_was_damaged_in_the_file_says_so_and_not_what_it_was(o
     with pytest.raises(tk.StoreCorrupt, match="the mark at entry 2 is damaged: .* run `talekeeper doctor`") as raised:
         await story.marks("dm", "moment")
     assert "Secret" not in str(raised.value)
+
+
+async def test_what_one_seat_gathered_is_never_taken_for_anothers(open_keeper: OpenKeeper) -> None:
+    story = await (await open_keeper()).story(tk.MemoryKey("acme", "ana", "vampire"), seats=[tk.Seat("dm", role="dm"), tk.Seat("rogue")])
+    for number in range(8):
+        await story.note(f"secret{number} is for the DM alone", heard_by=["dm"])
+    for number in range(8):
+        await story.append("dm", f"rain{number} falls on the mill")
+    assert any(word.startswith("secret") for word in await story.gather("dm", Words()))
+    heard = await story.gather("rogue", Words())
+    assert heard == await plainly(story, "rogue")
+    assert not [word for word in heard if word.startswith("secret")]

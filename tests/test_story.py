@@ -1827,3 +1827,59 @@ async def test_snapshots_from_before_they_had_sketches_of_folds_are_taken_over(t
         assert await examine(keeper, KEY) == []
     async with tk.open(tmp_path / "tale.db") as keeper:
         assert await contexts(await keeper.story(KEY)) == later
+
+
+async def test_views_share_their_folds_in_whatever_order_they_are_asked_for(tmp_path: Path) -> None:
+    await long_story(tmp_path / "tale.db", 900)
+    async with tk.open(tmp_path / "tale.db") as keeper:
+        story = await keeper.story(KEY)
+        await story.context("rogue")
+        state = story._hot.state
+        state.shelf.trim(0)  # as where many stories share the memory
+        await story.context("dm")
+        mine, theirs = ({node.key: node for node in state.views[seat].roots()} for seat in ("rogue", "dm"))
+        shared = mine.keys() & theirs.keys()
+        assert shared
+        assert [key for key in shared if mine[key] is not theirs[key]] == []
+
+
+async def test_forgetting_leaves_no_label_behind_in_what_a_story_is_resumed_from(tmp_path: Path) -> None:
+    async with tk.open(tmp_path / "tale.db") as keeper:
+        story = await keeper.story(KEY, seats=SMALL)
+        await story.append("dm", "A moonstone lies on the road.", mentions=["moonstone"])
+        await tell(story, 20, first=2)
+        hidden = await story.append("dm", "I bury the moonstone under the old oak.")
+        await tell(story, 20, first=30)
+    async with tk.open(tmp_path / "tale.db") as keeper:
+        story = await keeper.story(KEY)
+        await story.forget(hidden.id)
+        assert await examine(keeper, KEY) == []
+    async with tk.open(tmp_path / "tale.db") as keeper:
+        story = await keeper.story(KEY)
+        await tell(story, 60, first=100)
+        await story.settle()
+    async with tk.open(tmp_path / "tale.db") as keeper:
+        assert await examine(keeper, KEY) == []
+
+
+async def test_an_edit_reaches_what_a_newcomer_is_told_of_a_chunk_in_which_someone_joined(open_keeper: OpenKeeper) -> None:
+    keeper = await open_keeper()
+    story = await keeper.story(KEY, seats=[DM, tk.Seat("rogue")])
+    await story.append_many([tk.Draft("dm", f"Mira owes Borin {number} gold crowns for the bridge of Varn.") for number in range(301, 305)])
+    story = await keeper.story(KEY, seats=[DM, tk.Seat("rogue"), tk.Seat("bard")])
+    await story.append_many([tk.Draft("dm", f"Only the rogue hears of cellar {number}.", heard_by=["rogue"]) for number in range(4)])
+    await tell(story, 40)
+    assert "302 gold" in (await story.brief("bard", budget=400)).text
+    await story.edit(2, "Mira owes Borin 777 gold crowns for the bridge of Varn.")
+    told = (await story.brief("bard", budget=400)).text
+    assert "777 gold" in told
+    assert "302 gold" not in told
+    assert await examine(keeper, KEY) == []
+
+
+async def test_an_authors_words_are_kept_without_the_blanks_around_them(open_keeper: OpenKeeper) -> None:
+    story = await (await open_keeper()).story(KEY, seats=SMALL)
+    await tell(story, 40)
+    first = (await all_folds(story, "rogue", 150))[-1]
+    made = await story.override(first.id, "  Stone and stone again, and nothing else, fell in Varn.  ")
+    assert [sentence.text for sentence in made.sentences] == ["Stone and stone again, and nothing else, fell in Varn."]

@@ -77,6 +77,7 @@ class Node:
     """A fold in a tree. Its identity never changes; its texts are filled in as they are made."""
 
     __slots__ = (
+        "__weakref__",
         "author", "channel", "children", "closed", "closed_first", "closer", "first", "gathered", "key", "known", "last", "level",
         "location", "peaks", "placed", "refs", "sentences", "shown", "texts", "tokens", "turn_count", "turns",
     )  # fmt: skip
@@ -270,7 +271,7 @@ def rewrite(node: Node, text: str, event: str) -> Node:
     sources = tuple(ref.id for ref in node.refs)  # of a larger fold, its children name them
     copy = replant(node, rewritten_key(node.key, event))
     copy.author = True
-    copy.sentences = (Sentence(text, sources, estimated=True, weight=BY_HAND),)
+    copy.sentences = (Sentence(text.strip(), sources, estimated=True, weight=BY_HAND),)
     return copy
 
 

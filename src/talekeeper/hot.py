@@ -314,7 +314,7 @@ class Hot:
         if entry.seq != state.seq + 1 or (entry.branch != self.path.branch and not self.path.has(entry.branch, entry.seq)):
             return  # the branch may have gone back while it was written
         state.add_channel(entry.channel, turn.audience)
-        if entry.kind == "edit" and entry.text and (leaf := state.leaf_of(entry)) is not None:
+        for leaf in state.leaves_of(entry) if entry.kind == "edit" and entry.text else ():
             extract(leaf, state.shelf.children, self.turns_of)  # from its turns as they still are: it is what a rewind comes back to
         state.apply(entry, turn)
         if self._known:

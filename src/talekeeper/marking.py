@@ -155,10 +155,10 @@ def _added_up(hot: Hot, seat: str, name: str, value: Callable[[Node], V], merge:
     total: list[V] = []
     for level, own in zip(levels, keys, strict=True):
         roots, so_far = next(known, ((), total))
-        if own[: len(roots)] != roots:
-            roots, so_far = (), total
         if own != roots:
             known = iter(())  # what comes behind was added to something else
+            if own[: len(roots)] != roots:
+                roots, so_far = (), total
         total = so_far
         for node in level[len(roots) :]:
             total = [merge([*total, value(node)])]

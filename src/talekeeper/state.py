@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import accumulate, islice
 from typing import Any, NamedTuple
+from weakref import WeakValueDictionary
 
 from talekeeper.folds import (
     CHUNK_CHARS,
@@ -110,9 +111,17 @@ class Shelf:
     def __init__(self) -> None:
         self.unsaved: dict[str, Node] = {}
         self._nodes: Recent[str, Node] = Recent()
+        self._roots: WeakValueDictionary[str, Node] = WeakValueDictionary()
 
     def get(self, key: str) -> Node | None:
         return self.unsaved.get(key) or self._nodes.get(key)
+
+    def root(self, key: str) -> Node | None:
+        """The same, for the trees: one that hangs on a tree is the same one for all of them, in whatever order they ask."""
+        node = self._roots.get(key) or self.get(key)
+        if node is not None:
+            self._roots[key] = node
+        return node
 
     def node(self, key: str) -> Node:
         node = self.get(key)
@@ -412,13 +421,11 @@ class State:
         if not entry.text:
             return  # forgotten: as if it had never been
         if entry.kind == "override":
-            self._swap(self.shelf.node(target), lambda node: rewrite(node, entry.text, turn.id))
+            self._swap([self.shelf.node(target)], lambda node: rewrite(node, entry.text, turn.id))
         else:
             edited = self.revisions.get(target)
             revision = edited.times + 1 if edited else 1
-            leaf = self.leaf_of(entry)
-            if leaf is not None:
-                self._swap(leaf, lambda node: revise(node, target, turn.id))
+            self._swap(self.leaves_of(entry), lambda node: revise(node, target, turn.id))
             self.revisions[target] = Edit(revision, entry.position, turn.id)
             for chunk in self.open.values():
                 for index, ref in enumerate(chunk.refs):
@@ -426,8 +433,9 @@ class State:
                         chunk.turns[index] = chunk.turns[index]._replace(text=entry.text, revision=revision)
         self.epoch += 1
 
-    def leaf_of(self, edit: Entry) -> Node | None:
-        """The chunk that an edit changes, if its turn is in a closed one. May raise `Missing`."""
+    def leaves_of(self, edit: Entry) -> list[Node]:
+        """The chunk that an edit changes, if its turn is in a closed one; and the part of it that all have in common, where someone joined
+        in the middle of it. May raise `Missing`."""
         assert edit.extra is not None
         target: str = edit.extra["target"]
         seq: int = edit.extra["at"][1]
@@ -438,17 +446,18 @@ class State:
         def within(node: Node) -> bool:
             return node.first <= seq <= node.last
 
-        return find(self.views[self._hearers[edit.channel][0]].roots(), wanted, within, self.shelf.children)
+        views = (self.views[self._hearers[edit.channel][0]], self.views[COMMON])
+        found = [find(view.roots(), wanted, within, self.shelf.children) for view in views]
+        return list({leaf.key: leaf for leaf in found if leaf is not None}.values())
 
-    def _swap(self, old: Node, make: Callable[[Node], Node]) -> None:
-        """Replaces a fold, and all above it, in every tree that has it. All reading comes before the first change."""
+    def _swap(self, olds: Sequence[Node], make: Callable[[Node], Node]) -> None:
+        """Replaces folds, and all above them, in every tree that has them. All reading comes before the first change."""
         children_of = self.shelf.children
         trees = [tree for view in self.views.values() for tree in view.trees]
-        holders = [tree for tree in trees if replace(tree.copy(), old, old, children_of, lambda node: node)]
-        if holders:
-            new = self._intern(make(old))
-            for tree in holders:
-                replace(tree, old, new, children_of, self._intern)
+        holders = [(old, tree) for old in olds for tree in trees if replace(tree.copy(), old, old, children_of, lambda node: node)]
+        news = {key: self._intern(make(old)) for key, old in {old.key: old for old, _ in holders}.items()}
+        for old, tree in holders:
+            replace(tree, old, news[old.key], children_of, self._intern)
 
     def holders(self, node: Node) -> list[str]:
         """The seats whose memory has this fold."""
@@ -508,7 +517,7 @@ class State:
         if roots is None:
             return Tree([[self.shelf.node(key) for key in level] for level in levels])
         sketches = [[Sketch._make((key, *roots[key][:7], tuple(roots[key][7:]))) for key in level] for level in levels]
-        return Tree(sketches, self.shelf.get if any(sketches) else None)
+        return Tree(sketches, self.shelf.root if any(sketches) else None)
 
     @staticmethod
     def edits_named(data: Mapping[str, Any]) -> dict[str, Edit]:

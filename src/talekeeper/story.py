@@ -414,13 +414,15 @@ class Story(Telling, Remembering):
         entries = [entry for entry in (*found.entries, *authored) if entry.text]
         if not entries and not tainted:
             return None
+        labels = {record.key: tuple(record.shape.get("known", ())) for record in found.folds}
+        again = await self._remake({record.key: Node.from_record(record) for record in found.folds}, tainted, {e.position for e in entries})
+        told = any(entry.kind in AUTHOR_KINDS or (entry.extra or {}).get("mentions") for entry in entries)
         erase = Erase(
             entries=[self._blank(entry) for entry in entries], folds=tainted,
-            # a snapshot knows what was mentioned and what the author did: those must be made anew, too
-            snapshots=any(entry.kind in AUTHOR_KINDS or (entry.extra or {}).get("mentions") for entry in entries),
+            # a snapshot knows what was mentioned, in which folds, and what the author did: those must be made anew, too
+            snapshots=told or any(node.known != labels[node.key] for node in again),
             index={one.position: list(index_terms(one.text, one.voice, one.kind)) for one in entries if one.kind != "mark"},
         )  # fmt: skip
-        again = await self._remake({record.key: Node.from_record(record) for record in found.folds}, tainted, {e.position for e in entries})
         return Commit(story=story.id, rev=story.rev, touch=True, erase=erase, folds=[node.record() for node in again])
 
     def _blank(self, entry: Entry) -> Entry:

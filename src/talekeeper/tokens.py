@@ -68,8 +68,8 @@ def estimate_tokens(text: str) -> int:
 
 
 def estimate_hundredths(text: str) -> int:
-    """The estimate of a text of one line in hundredths of a token, before they are rounded: of texts with a blank between them they add up,
-    too. Of more lines, no less."""
+    """The estimate in hundredths of a token, before they are rounded: of lines with a blank between them they add up, too, where none of
+    these begins or ends with one. A text of several lines counts as each of them does."""
     return 100 * estimate_tokens(text) + 50 if "\n" in text else _price_line(text)
 
 
