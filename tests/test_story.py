@@ -1883,3 +1883,13 @@ async def test_an_authors_words_are_kept_without_the_blanks_around_them(open_kee
     first = (await all_folds(story, "rogue", 150))[-1]
     made = await story.override(first.id, "  Stone and stone again, and nothing else, fell in Varn.  ")
     assert [sentence.text for sentence in made.sentences] == ["Stone and stone again, and nothing else, fell in Varn."]
+
+
+@pytest.mark.parametrize("damage", ["'{}'", "json_set(state, '$.roots', json('{}'))", "json_set(state, '$.open', json('[[1]]'))"])
+async def test_a_snapshot_that_cannot_be_read_is_named(damage: str, tmp_path: Path) -> None:
+    await long_story(tmp_path / "tale.db", 300)
+    with closing(sqlite3.connect(tmp_path / "tale.db")) as db, db:
+        assert db.execute(f"UPDATE snapshots SET state = {damage}").rowcount
+    async with tk.open(tmp_path / "tale.db") as keeper:
+        with pytest.raises(tk.StoreCorrupt, match="snapshot at 300 of branch 'main' cannot be read; run `talekeeper doctor`"):
+            await keeper.story(KEY)

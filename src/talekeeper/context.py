@@ -82,6 +82,12 @@ class Plan:
             self.texts = ["".join(self.texts)]
         return self.texts[0] if self.items else self.text
 
+    def extend(self, item: Item) -> None:
+        """One more turn was heard."""
+        self.items.append(item)
+        self.texts.append(item.text)
+        self.recent_tokens += item.tokens
+
 
 def make_plan(wish: Wish, sources: Sources) -> Plan:
     """The stable part for this wish. Raises `Missing`."""

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from talekeeper import terms
 from talekeeper.context import Plan
-from talekeeper.errors import Conflict, StoreCorrupt, UnknownTurn, WrongType, quoted
+from talekeeper.errors import Conflict, StoreCorrupt, TalekeeperError, UnknownTurn, WrongType, quoted
 from talekeeper.folds import Missing, Node, Path, Ref, extract
 from talekeeper.index import Index
 from talekeeper.model import AUTHOR_KINDS, Health, Seat, Turn, TurnRef
@@ -274,14 +274,22 @@ class Hot:
         on = [Span(number, first, min(last, head)) for number, first, last in self.path.segments if first <= min(last, head)]
         found = await self.read(snapshot_on=on)
         if found.snapshot is not None:
-            data = found.snapshot.state
-            self.state.revisions = State.edits_named(data)
-            if "roots" not in data:  # an older one: it does not say of its folds what is needed before someone looks at them
-                await self._fetch_folds(State.folds_named(data))
-            await self.supply(lambda: self.state.load_json(data, self.turns_of))
+            try:
+                await self._take_over(found.snapshot.state)
+            except (LookupError, TypeError, ValueError, AttributeError) as exc:
+                if isinstance(exc, TalekeeperError):
+                    raise
+                at = f"the snapshot at {found.snapshot.seq} of branch {self.name!r}"
+                raise StoreCorrupt(f"{at} cannot be read; run `talekeeper doctor`") from exc
         self.saved_at = self.head = self._extracted_at = self.state.seq
         self._texts_version, self._generation = version, generation
         self.ready = True
+
+    async def _take_over(self, snapshot: Mapping[str, Any]) -> None:
+        self._state.revisions = State.edits_named(snapshot)
+        if "roots" not in snapshot:  # an older one: it does not say of its folds what is needed before someone looks at them
+            await self._fetch_folds(State.folds_named(snapshot))
+        await self.supply(lambda: self._state.load_json(snapshot, self.turns_of))
 
     async def take(self, entry: Entry) -> Turn:
         """Moves the state over one entry, if it is the next."""
@@ -339,16 +347,14 @@ class Hot:
 
     def _show(self, entry: Entry, turn: Turn, shown: str) -> None:
         item = self.line(entry, turn, shown).item
-        text, tokens, note, hearers = item.text, item.tokens, turn.kind == "note", self._state.hearers(entry.channel)
+        note, hearers = turn.kind == "note", self._state.hearers(entry.channel)
         stale = []
         for key, plan in self.plans.items():
             if key[0] in hearers:
                 if plan.waiting or (note and not (plan.canon and plan.items)):
                     stale.append(key)  # a note before anything has happened belongs to the canon, and the first one makes room for it
-                elif text:
-                    plan.items.append(item)
-                    plan.texts.append(text)
-                    plan.recent_tokens += tokens
+                elif item.text:
+                    plan.extend(item)
         for key in stale:
             del self.plans[key]
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from heapq import heappop, heappush, heapreplace
 from itertools import islice
 from operator import attrgetter
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from talekeeper.kept import kept
 from talekeeper.summarize.speech import quotation
@@ -47,6 +47,10 @@ _cost = kept(1 << 9)(estimate_hundredths)
 """What a sentence takes of the room, in hundredths of a token. The same sentences come back in larger folds and digests."""
 
 
+_Place: TypeAlias = tuple[float, int]
+"""What a sentence is worth for its length, less than nothing so that the best comes first, and its place."""
+
+
 def rank(worth: float, text: str) -> float:
     """What a sentence is worth for its length."""
     return worth / (_BASE + _cost(text))
@@ -71,13 +75,7 @@ def _take(
 ) -> list[int]:
     """The same in the order in which they were taken, while there is room."""
     costs = list(map(_cost if names else estimate_hundredths, texts))
-    queues: list[list[tuple[float, int]]] = [[] for _ in range(max(stretches) + 1)]
-    heads: list[tuple[float, int]] = []
-    for row in sorted([(-worth / (_BASE + costs[at]), at) for at, worth in enumerate(worths) if worth > _LEAST]):
-        queue = queues[stretches[row[1]]]
-        if not queue:
-            heads.append(row)
-        queue.append(row)
+    queues, heads = _queued(worths, costs, stretches)
     told, said, weighty = [0] * len(queues), set[str](), Told()
     chosen: list[int] = []
     spare: list[int] = []
@@ -119,6 +117,18 @@ def _take(
     over = {at: _faded(worths[at], told[stretches[at]] - 1) - _FILLER for at in chosen}
     over |= {at: _faded(worths[at], told[stretches[at]]) - _FILLER for at in others}
     return _exchanged(over, {at: costs[at] for at in chosen}, {at: costs[at] for at in others}, room)
+
+
+def _queued(worths: Sequence[float], costs: Sequence[int], stretches: Sequence[int]) -> tuple[list[list[_Place]], list[_Place]]:
+    """What is worth anything, stretch by stretch, the best for its length first; and the first of each."""
+    queues: list[list[_Place]] = [[] for _ in range(max(stretches) + 1)]
+    heads: list[_Place] = []
+    for row in sorted([(-worth / (_BASE + costs[at]), at) for at, worth in enumerate(worths) if worth > _LEAST]):
+        queue = queues[stretches[row[1]]]
+        if not queue:
+            heads.append(row)
+        queue.append(row)
+    return queues, heads
 
 
 def _faded(worth: float, before: int) -> float:
