@@ -70,7 +70,7 @@ class Limit(System):
         self._db = sqlite3.connect(path, isolation_level=None)
         self._db.execute("PRAGMA journal_mode = WAL")
         self._db.execute("PRAGMA synchronous = FULL")
-        self._db.execute(self._table)
+        self._db.executescript(self._table)
 
     async def prefill(self, lines: Sequence[Line]) -> None:
         for start in range(0, len(lines), CHUNK):
