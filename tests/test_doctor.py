@@ -207,6 +207,8 @@ DAMAGE: dict[str, tuple[Callable[[sqlite3.Connection], None], str, str]] = {
     "a fold with half of its sentences": (rewrite("folds", "sentences", half), "I7", DAMAGED),
     "half a text of a model": (rewrite("texts", "sentences", half), "I7", DAMAGED),
     "half a snapshot": (rewrite("snapshots", "state", half), "I4", DAMAGED),
+    "a snapshot without views": (rewrite("snapshots", "state", lambda text: text.replace('"views"', '"vistas"')), "I4", DAMAGED),
+    "a snapshot with views that are none": (rewrite("snapshots", "state", in_json(views={"dm": 7})), "I4", DAMAGED),
     "an import without an end": (rewrite("stories", "config", in_json(importing="x")), "I1", "an import was never finished"),
 }
 

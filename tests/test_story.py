@@ -1862,6 +1862,66 @@ async def test_forgetting_leaves_no_label_behind_in_what_a_story_is_resumed_from
         assert await examine(keeper, KEY) == []
 
 
+async def test_a_snapshot_stays_as_it_was_taken_while_people_move_on(open_keeper: OpenKeeper) -> None:
+    keeper = await open_keeper()
+    story = await keeper.story(KEY, seats=[DM, tk.Seat("rogue"), tk.Seat("bard")])
+    await story.enter("rogue", "mill")
+    await story._hot.checkpoint()
+    await story.enter("bard", "mill")
+    assert await examine(keeper, KEY) == []
+    before = await story.fork(at=1)
+    assert (await before.append("rogue", "Is anyone here?")).audience == ("dm", "rogue")
+
+
+async def test_what_the_author_wrote_over_is_made_of_its_turns_as_they_were_also_when_one_is_edited_later(tmp_path: Path) -> None:
+    async with tk.open(tmp_path / "tale.db") as keeper:
+        story = await keeper.story(KEY, seats=[DM, tk.Seat("rogue")])
+        await story.append_many(
+            [tk.Draft("dm", f"Mira promised {number} gold marks to the king of the Iron Tower.") for number in range(20)]
+        )
+        await story.edit(2, "Olga bought 99 lamps for the mayor of Lowtown.")
+        before, told = story.head, (await story.context("rogue", budget=300)).text
+        await story.override((await story.folds("rogue", budget=300))[0].id, "The author says so.")
+    async with tk.open(tmp_path / "tale.db") as keeper:
+        story = await keeper.story(KEY)  # too short for a snapshot: everything is replayed
+        await story.edit(1, "Wanda gave 77 rubies to nobody in the Glass Hall.")
+        await story._hot.checkpoint()
+        assert await examine(keeper, KEY) == []
+        await story.rewind(before)
+        assert (await story.context("rogue", budget=300)).text == told
+
+
+@pytest.mark.parametrize("others", ["nobody", "someone before", "someone after", "only in a whisper"])
+async def test_what_only_a_forgotten_turn_mentioned_is_no_name_to_anyone_who_tells_of_it(tmp_path: Path, others: str) -> None:
+    async with tk.open(tmp_path / "tale.db") as keeper:
+        story = await keeper.story(KEY, seats=SMALL)
+        if others == "someone before":
+            await story.append("dm", "There are moonstones in this land.", mentions=["moonstone"])
+        hidden = await story.append("dm", "A moonstone lies on the road.", mentions=["moonstone"])
+        if others == "someone after":
+            await story.append("dm", "Another moonstone lies there.", mentions=["moonstone"])
+        if others == "only in a whisper":
+            await story.append("dm", "Psst, a moonstone.", heard_by=["rogue"], kind="whisper", mentions=["moonstone"])
+        await tell(story, 20, first=2)
+        await story.append("dm", "I bury the moonstone under the old oak.")
+        await tell(story, 20, first=30)
+        fork = await story.fork(at=story.head - 12)
+        await tell(fork, 10, first=60)
+        await fork.append("dm", "I dig for the moonstone again.")
+        await tell(fork, 20, first=80)
+        await story.settle()
+        await story.forget(hidden.id)
+        assert await examine(keeper, KEY) == []
+    async with tk.open(tmp_path / "tale.db") as keeper:
+        assert await examine(keeper, KEY) == []
+        record = await keeper.store.load(KEY)
+        assert record is not None
+        folds = (await keeper.store.read(Read(record.id, all_folds=True))).folds
+        assert folds
+        known = {label for fold in folds for label in fold.shape.get("known", ())}
+        assert known == ({"moonstone"} if others.startswith("someone") else set())
+
+
 async def test_an_edit_reaches_what_a_newcomer_is_told_of_a_chunk_in_which_someone_joined(open_keeper: OpenKeeper) -> None:
     keeper = await open_keeper()
     story = await keeper.story(KEY, seats=[DM, tk.Seat("rogue")])

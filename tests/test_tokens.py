@@ -488,3 +488,11 @@ def test_a_string_of_another_type_counts_as_any() -> None:
         __slots__ = ()
 
     assert estimate_tokens(Name("a dog")) == estimate_tokens("a dog")
+
+
+def test_a_counter_of_ones_own_may_build_on_the_heuristic() -> None:
+    class Tenfold(Heuristic):
+        def count(self, text: str) -> int:
+            return 10 * super().count(text)
+
+    assert Tenfold().count("A door opens.") == 10 * Heuristic().count("A door opens.")

@@ -317,7 +317,14 @@ class _Examination:
             f"the snapshot at {derived.snapshot.seq} of branch {branch.name!r}",
         )
         assert stored is not None
-        named = [key for key in State.folds_named(stored.state) if key not in self._folds]
+        try:
+            named = [key for key in State.folds_named(stored.state) if key not in self._folds]
+        except (LookupError, TypeError, ValueError, AttributeError):
+            self._error("I4", _DAMAGED, where)
+            return False
+        if named:  # a checkpoint may have been made since they were read
+            self._folds |= {fold.key: fold for fold in (await self._store.read(Read(self._record.id, folds=named))).folds}
+            named = [key for key in named if key not in self._folds]
         if named:
             self._error("I7", f"names the fold {named[0]}, which does not exist", where)
         state = {part: value for part, value in derived.snapshot.state.items() if part != "roots" or part in stored.state}

@@ -38,13 +38,18 @@ from talekeeper.ports import (
 from talekeeper.recent import LEAST, Recent
 from talekeeper.shared import Shared, path_to, seats_of
 from talekeeper.state import SCENE_KINDS, Shelf, State
+from talekeeper.turnstile import Turnstile
 
 AT_ONCE = 128
 """So many entries are looked at in one go where there may be very many: then others get their turn."""
+AT_A_TIME = 4
+"""So many folds are made in one go."""
 FEW = 8
 """So many turns may come before memory is looked through for what need not stay in it."""
 CHECKPOINT_EVERY = 256
 """Entries after which what was derived from them is stored; sooner where many stories share the memory that it takes until then."""
+FAR_BEHIND = 2
+"""So many times what a story keeps in memory may be told before any of it is stored: whoever goes on appending is held back."""
 
 FURLED = 2 * CHECKPOINT_EVERY
 """So many entries may have come at once before a context has what it stands on made bit by bit."""
@@ -56,11 +61,13 @@ _new_turn: Callable[[tuple[Any, ...]], Turn] = partial(tuple.__new__, Turn)
 
 
 class Manner(NamedTuple):
-    """What follows from how something is said, as long as no one moves: who hears it, where it is said, under what name."""
+    """What follows from how something is said, as long as no one moves: who hears it, where it is said, under what name, and how its line
+    begins."""
 
     channel: int
     location: str | None
     voice: str
+    lead: str
 
 
 class Hot:
@@ -69,7 +76,7 @@ class Hot:
     def __init__(self, shared: Shared, name: str) -> None:
         self.shared = shared
         self.name = name
-        self.lock = asyncio.Lock()
+        self.lock = Turnstile()
         self.saving = asyncio.Lock()
         self.ready = False
         self.path: Path
@@ -322,8 +329,8 @@ class Hot:
         if entry.seq != state.seq + 1 or (entry.branch != self.path.branch and not self.path.has(entry.branch, entry.seq)):
             return  # the branch may have gone back while it was written
         state.add_channel(entry.channel, turn.audience)
-        for leaf in state.leaves_of(entry) if entry.kind == "edit" and entry.text else ():
-            extract(leaf, state.shelf.children, self.turns_of)  # from its turns as they still are: it is what a rewind comes back to
+        for node in state.replaced_by(entry) if entry.kind in AUTHOR_KINDS else ():
+            extract(node, state.shelf.children, self.turns_of)  # from its turns as they still are: it is what a rewind comes back to
         state.apply(entry, turn)
         if self._known:
             self._known = {}
@@ -551,7 +558,13 @@ class Hot:
 
     @property
     def overdue(self) -> bool:
+        """Whether a checkpoint is due."""
         return self.ready and self.head - self.saved_at >= min(CHECKPOINT_EVERY, self.shared.allowance.lines)
+
+    @property
+    def lag(self) -> float:
+        """How far what is stored is behind what was told. From 1 on it is too far: several checkpoints have been due, and none was made."""
+        return (self.head - self.saved_at) / (FAR_BEHIND * self.shared.allowance.lines)
 
     async def checkpoint(self) -> None:
         """Stores the folds, index rows and the snapshot that are due. Losing a race changes nothing."""
@@ -591,5 +604,5 @@ class Hot:
                 return
             for count, node in enumerate(todo):
                 await self.supply(lambda node=node, shelf=shelf: extract(node, shelf.children, self.turns_of))  # type: ignore[misc]
-                if count % 8 == 7:
+                if count % AT_A_TIME == AT_A_TIME - 1:
                     await asyncio.sleep(0)

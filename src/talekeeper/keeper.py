@@ -8,6 +8,7 @@ import os
 import secrets
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Generator, Sequence
+from functools import partial
 from types import TracebackType
 from typing import Any
 
@@ -18,7 +19,7 @@ from talekeeper.hot import Hot
 from talekeeper.kept import let_go
 from talekeeper.model import MemoryKey, Seat
 from talekeeper.ports import ChatModel, Clock, Commit, Store, TokenCounter, wall_clock
-from talekeeper.recent import LEAST, Allowance
+from talekeeper.recent import Allowance
 from talekeeper.shared import MAIN, Shared, seat_to_json, seats_of
 from talekeeper.stores import check_target, open_store
 from talekeeper.story import Story
@@ -28,7 +29,12 @@ from talekeeper.tokens import best_counter
 
 log = logging.getLogger("talekeeper")
 STORIES_IN_MEMORY = 2048
-CHECKPOINT_ON_CLOSE = 32
+CHECKPOINT_ON_CLOSE, CLOSING = 32, 5.0
+"""So many entries are worth a checkpoint when the keeper is closed, for so many seconds in all: the rest is derived again when needed."""
+CHECKPOINTS_AT_ONCE = 2
+"""However many stories have one due: while those have their turn, nobody's append waits for long."""
+HELD, MOST_HELD = 0.1, 1.0
+"""For so many seconds an append is held back whose story lags too far behind, and at the most."""
 
 
 class Keeper:
@@ -42,21 +48,25 @@ class Keeper:
         self._target = check_target(target)
         self._durable = durable
         self._janitor = summarizer if isinstance(summarizer, Janitor) or summarizer is None else Janitor(summarizer, timeout=timeout)
+        self.has_model = self._janitor is not None
         self.counter: TokenCounter = counter if counter is not None else best_counter()
         self.clock = clock if clock is wall_clock else _checked(clock)
         self._retry = retry or RetryPolicy()
-        self._slots = asyncio.Semaphore(rim.whole(models_at_once, "models_at_once", least=1))
+        self._models_at_once = rim.whole(models_at_once, "models_at_once", least=1)
         self._store: Store | None = None
         self._stories: OrderedDict[MemoryKey, tuple[Shared, dict[str, tuple[Hot, Folder]]]] = OrderedDict()
         self._allowance = Allowance()
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._busy: set[int] = set()
+        self._slots: asyncio.Semaphore
+        self._saving: asyncio.Semaphore
+        self._behind: dict[int, asyncio.Task[None]] = {}  # what runs in the background, by what it is for
 
     # -- opening and closing ---------------------------------------------------------------------------------------------
 
     async def __aenter__(self) -> Keeper:
         if self._store is None:
             self._store = await open_store(self._target, durable=self._durable)
+            self._slots = asyncio.Semaphore(self._models_at_once)  # of this event loop, which may be another than when it was last open
+            self._saving = asyncio.Semaphore(CHECKPOINTS_AT_ONCE)
         return self
 
     def __await__(self) -> Generator[Any, None, Keeper]:
@@ -69,16 +79,19 @@ class Keeper:
         """Stops what runs in the background, stores what was derived, and closes the store. Acknowledged turns are safe without it."""
         if self._store is None:
             return
-        for task in list(self._tasks):
+        running = list(self._behind.values())
+        for task in running:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        for _, hots in self._stories.values():
-            for hot, _ in hots.values():
-                if hot.ready and hot.state.seq - hot.saved_at >= CHECKPOINT_ON_CLOSE:
-                    try:
-                        await hot.checkpoint()
-                    except TalekeeperError as exc:
-                        log.warning("checkpoint on close failed", extra={"story": hot.shared.key.composite(), "error": str(exc)})
+        await asyncio.gather(*running, return_exceptions=True)
+        self._behind.clear()
+        clock = asyncio.get_running_loop().time
+        until = clock() + CLOSING
+        for hot in [hot for _, hots in self._stories.values() for hot, _ in hots.values()]:
+            if clock() < until and hot.ready and hot.state.seq - hot.saved_at >= CHECKPOINT_ON_CLOSE:
+                try:
+                    await hot.checkpoint()
+                except TalekeeperError as exc:
+                    log.warning("checkpoint on close failed", extra={"story": hot.shared.key.composite(), "error": str(exc)})
         self._stories.clear()
         store, self._store = self._store, None
         await store.close()
@@ -202,20 +215,28 @@ class Keeper:
 
     def _appended(self, hot: Hot) -> None:
         """Something was appended: starts what is due, off the hot path."""
-        if hot.head - hot.saved_at >= LEAST and hot.overdue:
-            self._spawn(id(hot.tail), hot.checkpoint)
-        if self._janitor is not None:
+        if hot.overdue:
+            self._spawn(id(hot.tail), partial(self._checkpoint, hot))
+        if self.has_model:
             folder = self._folder(hot)
             if folder.moved():
                 self._spawn(id(folder), folder.work)
 
+    async def _checkpoint(self, hot: Hot) -> None:
+        async with self._saving:
+            await hot.checkpoint()
+
+    async def _hold_back(self, hot: Hot) -> None:
+        """Waits for the story's checkpoint, the longer the more there is to store: stories that are all told faster than they can be kept
+        must not fill the memory."""
+        task = self._behind.get(id(hot.tail))
+        if task is not None:
+            await asyncio.wait([task], timeout=min(MOST_HELD, HELD * hot.lag**2))
+
     def _spawn(self, name: int, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        if name in self._busy:
-            return
-        self._busy.add(name)
-        task = asyncio.get_running_loop().create_task(self._run(name, work))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        running = self._behind.get(name)
+        if running is None or running.done():  # one that was cancelled before it began is still there
+            self._behind[name] = asyncio.get_running_loop().create_task(self._run(name, work))
 
     async def _run(self, name: int, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         try:
@@ -223,7 +244,7 @@ class Keeper:
         except TalekeeperError as exc:
             log.warning("background work failed", extra={"error": f"{type(exc).__name__}: {exc}"})
         finally:
-            self._busy.discard(name)
+            self._behind.pop(name, None)
 
 
 def _check_settings(counter: object, clock: object, retry: object, timeout: object) -> None:

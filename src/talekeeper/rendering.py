@@ -42,16 +42,18 @@ _HAPPENED = frozenset({"enter", "leave", "session", "event"})
 _MANNER = {"whisper": ", whispering", "thought": ", thinking"}
 
 
+def lead(kind: str, voice: str, when: str | None = None) -> str:
+    """What stands before a turn's text in its line: who speaks, and how."""
+    if kind in _HAPPENED:
+        return "* " if when is None else f"* ({label(when)}) "
+    if kind == "note":
+        return "- "
+    return f"[{label(voice)}{_MANNER.get(kind, '')}]{'' if when is None else f' ({label(when)})'}: "
+
+
 def render(kind: str, voice: str, text: str, when: str | None = None) -> str:
     """A turn as a line of a context. Begins and ends so that token counts of lines add up."""
-    text = defuse(text)
-    if kind == "said" and when is None:
-        return f"[{label(voice)}]: {text}\n"
-    if kind in _HAPPENED:
-        return f"* {text}\n" if when is None else f"* ({label(when)}) {text}\n"
-    if kind == "note":
-        return f"- {text}\n"
-    return f"[{label(voice)}{_MANNER.get(kind, '')}]{'' if when is None else f' ({label(when)})'}: {text}\n"
+    return f"{lead(kind, voice, when)}{defuse(text)}\n"
 
 
 def line(turn: Turn) -> str:

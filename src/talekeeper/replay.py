@@ -14,7 +14,7 @@ from talekeeper.errors import StoreReadOnly
 from talekeeper.folds import Node
 from talekeeper.hot import Hot
 from talekeeper.model import MemoryKey
-from talekeeper.ports import Branch, Commit, FoldRecord, Found, Head, Postings, Read, Snapshot, Span, Store, StoryRecord
+from talekeeper.ports import Branch, Commit, Entry, FoldRecord, Found, Head, Position, Postings, Read, Snapshot, Span, Store, StoryRecord
 from talekeeper.remembering import Remembering
 from talekeeper.shared import Shared, path_to
 
@@ -90,10 +90,12 @@ async def look_back(hot: Hot, to: int) -> Past:
 
 
 class Replay:
-    """One branch, derived anew behind a snapshot, or from the first entry on."""
+    """One branch, derived anew behind a snapshot, or from the first entry on. `instead`: entries that stand in the place of others."""
 
-    def __init__(self, keeper: Keeper, record: StoryRecord, branch: Branch, start: Snapshot | None) -> None:
-        self._past = _Past(keeper.store, start)
+    def __init__(
+        self, keeper: Keeper, record: StoryRecord, branch: Branch, start: Snapshot | None, instead: Mapping[Position, Entry] | None = None
+    ) -> None:
+        self._past = _Past(keeper.store, start, instead or {})
         self.hot = Hot(Shared(record.key, self._past, keeper.counter, record), branch.name)
 
     async def go(self, to: int) -> Mapping[str, Node]:
@@ -113,9 +115,10 @@ class Replay:
 class _Past(_Bounds):
     """A store as it was at an entry, without memory of what was derived, except for the snapshot to start from."""
 
-    def __init__(self, store: Store, start: Snapshot | None) -> None:
+    def __init__(self, store: Store, start: Snapshot | None, instead: Mapping[Position, Entry]) -> None:
         super().__init__(store, 0)
         self._start = start
+        self._instead = instead
         self._made: dict[str, FoldRecord] = {}
         self.written: Commit | None = None
 
@@ -124,7 +127,8 @@ class _Past(_Bounds):
         found = await self._store.read(replace(request, snapshot_on=()))
         made = [self._made[key] for key in request.folds if key in self._made]
         stored = [fold for fold in found.folds if fold.key not in self._made]
-        return replace(found, folds=[*made, *stored], snapshot=self._start if request.snapshot_on else None)
+        entries = [self._instead.get(entry.position, entry) for entry in found.entries] if self._instead else found.entries
+        return replace(found, entries=entries, folds=[*made, *stored], snapshot=self._start if request.snapshot_on else None)
 
     async def write(self, commit: Commit) -> int:
         self.written = commit

@@ -421,11 +421,11 @@ class State:
         if not entry.text:
             return  # forgotten: as if it had never been
         if entry.kind == "override":
-            self._swap([self.shelf.node(target)], lambda node: rewrite(node, entry.text, turn.id))
+            self._swap(self.replaced_by(entry), lambda node: rewrite(node, entry.text, turn.id))
         else:
             edited = self.revisions.get(target)
             revision = edited.times + 1 if edited else 1
-            self._swap(self.leaves_of(entry), lambda node: revise(node, target, turn.id))
+            self._swap(self.replaced_by(entry), lambda node: revise(node, target, turn.id))
             self.revisions[target] = Edit(revision, entry.position, turn.id)
             for chunk in self.open.values():
                 for index, ref in enumerate(chunk.refs):
@@ -433,7 +433,14 @@ class State:
                         chunk.turns[index] = chunk.turns[index]._replace(text=entry.text, revision=revision)
         self.epoch += 1
 
-    def leaves_of(self, edit: Entry) -> list[Node]:
+    def replaced_by(self, entry: Entry) -> list[Node]:
+        """The folds in whose place others come by what the author does, apart from those made of them. May raise `Missing`."""
+        if not entry.text or entry.kind not in ("edit", "override"):
+            return []
+        assert entry.extra is not None
+        return self._leaves_of(entry) if entry.kind == "edit" else [self.shelf.node(entry.extra["target"])]
+
+    def _leaves_of(self, edit: Entry) -> list[Node]:
         """The chunk that an edit changes, if its turn is in a closed one; and the part of it that all have in common, where someone joined
         in the middle of it. May raise `Missing`."""
         assert edit.extra is not None
@@ -474,7 +481,7 @@ class State:
         return {
             "seq": self.seq, "turns": self.turns, "tokens": self.tokens, "sessions": self.sessions,
             "folds": [self.folds_made, self.folds_shared], "epoch": self.epoch,
-            "presence": self.presence,
+            "presence": dict(self.presence),
             "revisions": {turn: [edit.times, *edit.at, edit.event] for turn, edit in self.revisions.items()},
             "pins": {turn: [*at, channel] for turn, (at, channel) in self.pins.items()},
             "marks": [[*place, [list(mark) for mark in kept]] for place, kept in self.marks.items()],

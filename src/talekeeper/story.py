@@ -8,23 +8,23 @@ own; here is what an author does with a story: going back, branching, editing, f
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from talekeeper import rim
 from talekeeper.errors import Conflict, InvalidInput, UnknownFold, UnknownTurn, WrongType, quoted
-from talekeeper.folds import Node, Ref, extract, rewritten_key
+from talekeeper.folds import rewritten_key
+from talekeeper.forgetting import erasure
 from talekeeper.marking import marked
 from talekeeper.model import AUTHOR_KINDS, BranchInfo, Fold, Health, HealthState, Mark, Marked, Stats, Turn, TurnRef
 from talekeeper.paragraphs import as_fold
-from talekeeper.ports import Branch, Commit, Entry, Erase, FoldRecord, Position, Span, StoryRecord, targets
+from talekeeper.ports import Branch, Commit, Entry, Position, Span, StoryRecord, targets
 from talekeeper.remembering import Remembering
 from talekeeper.replay import Past, look_back
 from talekeeper.shared import MAIN, path_to
 from talekeeper.state import COMMON
 from talekeeper.telling import SPOKEN, TRIES, Draft, Made, Telling, step_aside
-from talekeeper.terms import index_terms
 
 
 class Story(Telling, Remembering):
@@ -397,77 +397,12 @@ class Story(Telling, Remembering):
                 await other.checkpoint()
             clean: set[str] = set()
             # again until nothing is left: until the turn was blank, other processes could still edit it, and store folds made from it
-            while (done := await self._amend(partial(self._forget, target.id, at, clean))) is not None:
+            while (done := await self._amend(partial(erasure, self._keeper, hot, target.id, at, clean))) is not None:
                 assert done.erase is not None
                 clean.update(done.erase.folds)
                 self._keeper._drop(self.key)
             for each in {hot, *self._keeper._branches_of(self.key)}:
                 await each.refresh()  # now, and not when it is next looked at: until then it would hold what was forgotten
-
-    async def _forget(self, name: str, at: Position, clean: Collection[str], story: StoryRecord) -> Commit | None:
-        """Blanks the turn and its edits, takes the folds made from it out, and puts them back made anew from what is left. None where
-        there is nothing of it but folds that are clean."""
-        hot = self._hot
-        found = await hot.read(positions=[at], targeting=[name], all_folds=True)
-        tainted = [key for key in _made_from(name, found.folds) if key not in clean]
-        authored = (await hot.read(targeting=tainted)).entries if tainted else ()
-        entries = [entry for entry in (*found.entries, *authored) if entry.text]
-        if not entries and not tainted:
-            return None
-        labels = {record.key: tuple(record.shape.get("known", ())) for record in found.folds}
-        again = await self._remake({record.key: Node.from_record(record) for record in found.folds}, tainted, {e.position for e in entries})
-        told = any(entry.kind in AUTHOR_KINDS or (entry.extra or {}).get("mentions") for entry in entries)
-        erase = Erase(
-            entries=[self._blank(entry) for entry in entries], folds=tainted,
-            # a snapshot knows what was mentioned, in which folds, and what the author did: those must be made anew, too
-            snapshots=told or any(node.known != labels[node.key] for node in again),
-            index={one.position: list(index_terms(one.text, one.voice, one.kind)) for one in entries if one.kind != "mark"},
-        )  # fmt: skip
-        return Commit(story=story.id, rev=story.rev, touch=True, erase=erase, folds=[node.record() for node in again])
-
-    def _blank(self, entry: Entry) -> Entry:
-        """What is left of a forgotten entry: its place, its size, who spoke and who heard it. A voice that the speaker lent goes, too."""
-        extra = {name: value for name, value in (entry.extra or {}).items() if name in ("target", "at")}
-        voice = self._hot.seats[entry.speaker].label if entry.speaker else ""
-        return entry._replace(voice=voice, text="", extra={**extra, "forgotten": len(entry.text)})
-
-    async def _remake(self, nodes: Mapping[str, Node], keys: Sequence[str], blank: Collection[Position]) -> list[Node]:
-        """Folds made anew as if what stood at some places had never been there. Those by the author's hand, and what stood on them, are
-        not: their words go. `keys` have smaller folds first."""
-        hot = self._hot
-        made: list[Node] = []
-        gone: set[str] = set()
-        for node in (nodes[key] for key in keys):
-            if node.author or any(child in gone or child not in nodes for child in node.children):
-                gone.add(node.key)
-            else:
-                made.append(node)
-        places = {self._text_at(ref): ref for node in made for ref in node.refs}
-        texts = {entry.position: entry for entry in (await hot.read(positions=list(places))).entries}
-        owners = {entry.position: entry for entry in (await hot.read(positions=[ref.position for ref in places.values()])).entries}
-
-        def turns_of(refs: Sequence[Ref]) -> list[Turn]:
-            return [
-                hot.turn(owners[ref.position])._replace(text="" if self._text_at(ref) in blank else texts[self._text_at(ref)].text)
-                for ref in refs
-            ]
-
-        for node in made:
-            node.sentences = None
-            node.gathered = {}
-            told = "\n".join(turn.text for turn in turns_of(node.refs)).casefold()
-            children = [nodes[key] for key in node.children]
-            kept = (
-                [label for child in children for label in child.known] if node.level else [label for label in node.known if label in told]
-            )
-            node.known = tuple(dict.fromkeys(kept))[:64]
-            extract(node, lambda parent: [nodes[key] for key in parent.children], turns_of)
-        return made
-
-    def _text_at(self, ref: Ref) -> Position:
-        """Where the text stands that a fold was made from: the turn itself, or the edit of it."""
-        edited = self._hot.shared.names.position(ref.revision) if ref.revision else None
-        return edited or ref.position
 
     async def _first_waiting(self) -> int | None:
         """The first turn whose fold a model is about to make. One that was given up for now is not waited for."""
@@ -515,14 +450,3 @@ class Story(Telling, Remembering):
             folds=state.folds_made, folds_shared=state.folds_shared, model_calls=record.spending.calls,
             model_tokens_in=record.spending.tokens_in, model_tokens_out=record.spending.tokens_out, model_failures=record.spending.failures,
         )  # fmt: skip
-
-
-def _made_from(turn: str, records: Iterable[FoldRecord]) -> list[str]:
-    """The keys of all folds that a turn went into."""
-    ordered = sorted(records, key=lambda record: record.shape["level"])
-    tainted: dict[str, None] = {}
-    for record in ordered:
-        shape = record.shape
-        if any(ref[2] == turn for ref in shape.get("refs", ())) or any(child in tainted for child in shape.get("children", ())):
-            tainted[record.key] = None
-    return list(tainted)

@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from talekeeper import rim
 from talekeeper.errors import Conflict, DuplicateId, InvalidInput, WrongType, quoted
-from talekeeper.hot import AT_ONCE, Hot, Manner
+from talekeeper.hot import AT_ONCE, FAR_BEHIND, Hot, Manner
 from talekeeper.model import AUTHOR_KINDS, Mark, Turn
 from talekeeper.names import looks_generated
 from talekeeper.ports import ENTRIES_ONLY, Commit, Entry, Position, new_entry
-from talekeeper.rendering import render
+from talekeeper.recent import LEAST
+from talekeeper.rendering import defuse, lead, render
 
 if TYPE_CHECKING:
     from talekeeper.keeper import Keeper
@@ -29,6 +30,8 @@ Made: TypeAlias = "tuple[list[Entry], dict[int, tuple[str, ...]]]"
 
 TRIES = 256
 """So often a writer tries whom others were faster than: long enough to get through beside a few who write as fast as they can."""
+ALWAYS_FEW = LEAST - 1
+"""So few entries are never too many to be stored later."""
 _new_commit: Callable[[tuple[Any, ...]], Commit] = partial(tuple.__new__, Commit)
 SPOKEN = frozenset({"said", "whisper", "thought", "event", "note"})
 
@@ -96,23 +99,30 @@ class Telling:
         `expected_version`: raise `Conflict` if anything came between."""
         hot = self._hot
         if voice is None and when is None and id is None and expected_version is None and not (mentions or cites or marks):
-            rim.text(text)
-            lock = hot.lock
-            await lock.acquire()  # the common case in the fewest steps; whatever is special about it goes the long way
+            rim.text(text)  # the common case in the fewest steps; whatever is special about it goes the long way
+            shared, keeper, lock = hot.shared, self._keeper, hot.lock
+            if not lock.free():
+                await lock.turn()
             try:
+                unsaved = hot.head - hot.saved_at
+                if unsaved >= FAR_BEHIND * shared.allowance.lines:
+                    await keeper._hold_back(hot)
                 manner = self._manner(speaker, kind, location, heard_by)
                 if manner is not None and hot.in_step:
-                    shown = render(kind, manner.voice, text)
-                    entry = self._said(hot.head + 1, kind, speaker, text, shown, manner)
-                    shared = hot.shared
-                    record = shared.record
-                    commit = _new_commit((record.id, record.rev, (entry,), *ENTRIES_ONLY))
+                    channel, place, called, begins = manner
+                    shown = f"{begins}{defuse(text)}\n"
+                    counter, record = shared.counter, shared.record
+                    entry = new_entry(
+                        (hot.path.branch, hot.head + 1, kind, speaker, called, text, channel, place,
+                         counter.count(shown), counter.id, keeper.clock(), None, None)
+                    )  # fmt: skip
                     try:
-                        await shared.store.write(commit)
+                        await shared.store.write(_new_commit((record.id, record.rev, (entry,), *ENTRIES_ONLY)))
                     except Conflict:
                         await hot.refresh()
                     else:
-                        self._keeper._appended(hot)
+                        if unsaved >= ALWAYS_FEW or keeper.has_model:
+                            keeper._appended(hot)
                         return hot.told(entry, shown)
             finally:
                 lock.release()
@@ -217,6 +227,8 @@ class Telling:
         After someone else was first, both are asked again: whatever they build on, they have to look for it themselves each time."""
         hot = self._hot
         shared = hot.shared
+        if hot.lag >= 1:
+            await self._keeper._hold_back(hot)
         if expected_version is not None or told_before is not None:
             await hot.refresh()
         for attempt in range(TRIES):
@@ -332,19 +344,13 @@ class Telling:
             extra = {name: value for name, value in extra.items() if value}
         if draft.voice:
             manner = manner._replace(voice=draft.voice)
-        shown = render(draft.kind, manner.voice, draft.text, draft.when)
-        entry = self._said(seq, draft.kind, draft.speaker, draft.text, shown, manner, draft.id, extra)
-        return entry if draft.time is None else entry._replace(time=float(draft.time))
-
-    def _said(
-        self, seq: int, kind: str, speaker: str, text: str, shown: str, manner: Manner, id: str | None = None,
-        extra: Mapping[str, Any] | None = None,
-    ) -> Entry:  # fmt: skip
-        channel, location, voice = manner
-        hot = self._hot
-        counter = hot.shared.counter
-        tokens, now = counter.count(shown), self._keeper.clock()
-        return new_entry((hot.path.branch, seq, kind, speaker, voice, text, channel, location, tokens, counter.id, now, id, extra))
+        counter = self._hot.shared.counter
+        tokens = counter.count(render(draft.kind, manner.voice, draft.text, draft.when))
+        now = self._keeper.clock() if draft.time is None else float(draft.time)
+        return Entry(
+            self._hot.path.branch, seq, draft.kind, draft.speaker, manner.voice, draft.text, manner.channel, manner.location, tokens,
+            counter.id, now, draft.id, extra,
+        )  # fmt: skip
 
     def _manner(self, speaker: str, kind: str, location: str | None, heard_by: Sequence[str] | None) -> Manner | None:
         """How something of this kind was said, if it was since anyone last moved; then it needs no further check."""
@@ -360,7 +366,7 @@ class Telling:
         if location is None and draft.kind != "note":
             location = self._hot.presence.get(draft.speaker)
         voice = self._hot.seats[draft.speaker].label if draft.speaker else ""
-        return Manner(self._channel_for(draft, location, channels), location, voice)
+        return Manner(self._channel_for(draft, location, channels), location, voice, lead(draft.kind, voice))
 
     def _channel_for(self, draft: Draft, location: str | None, channels: dict[int, tuple[str, ...]]) -> int:
         state = self._hot.state

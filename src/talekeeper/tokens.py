@@ -82,6 +82,8 @@ class Heuristic:
         self._mille = _mille(factor)
         self.factor = factor
         self.id = _name("heuristic-1", factor)
+        if self._mille == 1000 and type(self) is Heuristic:
+            self.count = estimate_tokens  # type: ignore[method-assign]  # the same, in a step less
 
     def count(self, text: str) -> int:
         """The estimate, times the factor. Additive for any text that is cut after a newline."""

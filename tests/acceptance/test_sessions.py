@@ -94,7 +94,7 @@ async def test_who_joins_late_knows_of_the_sessions_it_heard(keeper: tk.Keeper) 
 
 
 class Watching(InMemoryStore):
-    """Counts what is read of the log."""
+    """Counts what is read of the log. In memory a fold that is stored is the one at hand, with what is gathered over it later."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -2,7 +2,7 @@
 
 One machine tells a story as wildly as it can (seats come and go, whispers, edits, pins, rewinds, forks, a summarizer that works, fails,
 hangs, talks nonsense or far too much, reopening in between) and after every step looks at every seat's memory beside a plain list of
-what that seat heard.
+what that seat heard. At the end everything that was stored is derived anew from the log.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 import talekeeper as tk
+from talekeeper.doctor import examine
 from talekeeper.testing.models import MoodyModel
 
 KEY = tk.MemoryKey("tenant", "user", "campaign")
@@ -112,7 +113,11 @@ class Invariants(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         if hasattr(self, "keeper"):
-            self.run(self.keeper.close())
+            try:
+                self.run(self.store())
+                assert self.run(examine(self.keeper, KEY)) == [], "I4, I5: what is stored is not what the log adds up to"
+            finally:
+                self.run(self.keeper.close())
         self.loop.close()
         shutil.rmtree(self.folder, ignore_errors=True)
 
@@ -131,7 +136,8 @@ class Invariants(RuleBasedStateMachine):
 
     @rule(speaker=st.sampled_from(["dm", "ana", "bo"]), filler=st.integers(0, 7), place=st.sampled_from([None, None, *PLACES]))
     def say(self, speaker: str, filler: int, place: str | None) -> None:
-        self.note_down(self.run(self.story.append(speaker, self.words(filler), location=place)))
+        mentions = ["Captain Voss", "Silver Key"] if filler % 3 == 2 else []
+        self.note_down(self.run(self.story.append(speaker, self.words(filler), location=place, mentions=mentions)))
 
     @rule(heard_by=st.lists(st.sampled_from(["ana", "bo", "cy"]), unique=True), filler=st.integers(0, 7))
     def whisper(self, heard_by: list[str], filler: int) -> None:
@@ -294,6 +300,15 @@ class Invariants(RuleBasedStateMachine):
             self.run(self.story.settle())
             health = self.run(self.story.health())
             assert (health.state, health.pending) == (tk.HealthState.HEALTHY, 0), health
+
+    @rule()
+    def checkpoint(self) -> None:
+        self.run(self.store())
+
+    async def store(self) -> None:
+        for hot in self.keeper._branches_of(KEY):
+            await hot.refresh()
+            await hot.checkpoint()
 
     @precondition(lambda self: self.durable)
     @rule()

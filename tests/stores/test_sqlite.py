@@ -10,9 +10,10 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import AsyncIterator, Callable
-from contextlib import closing
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -402,14 +403,31 @@ asyncio.run(main())
     await store.close()
 
 
-async def test_a_file_that_may_not_be_written_is_read(path: Path) -> None:
-    story = await made(path)
-    if os.geteuid() == 0:
-        pytest.skip("root may write anything")
-    path.chmod(0o444)
-    store = await SqliteStore.open(path)
-    await refuses_writes(store, story)
-    await store.close()
+@contextmanager
+def unprivileged() -> Iterator[None]:
+    """As somebody who may not write whatever there is: root may, and is nobody in particular meanwhile."""
+    root = os.geteuid() == 0
+    if root:
+        os.seteuid(65534)
+    try:
+        yield
+    finally:
+        if root:
+            os.seteuid(0)
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o555])
+async def test_a_file_that_may_not_be_written_is_read(mode: int) -> None:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as directory:  # nobody may look into a test's own
+        path = Path(directory) / "story.db"
+        story = await made(path)
+        path.chmod(0o444)
+        path.parent.chmod(mode)
+        with unprivileged():
+            store = await SqliteStore.open(path)
+            await refuses_writes(store, story)
+            await store.close()
+        path.parent.chmod(0o777)
 
 
 # -- locked, full ------------------------------------------------------------------------------------------------------------

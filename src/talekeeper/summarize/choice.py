@@ -9,12 +9,12 @@ many sentences there are.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from heapq import heappop, heappush, heapreplace
+from heapq import heappop, heapreplace
 from itertools import islice
 from operator import attrgetter
 from typing import NamedTuple, TypeAlias
 
-from talekeeper.kept import kept
+from talekeeper.kept import kept, kept_table
 from talekeeper.summarize.speech import quotation
 from talekeeper.summarize.words import listed, normalise, read
 from talekeeper.tokens import estimate_hundredths
@@ -40,11 +40,26 @@ _TRIED = 6
 _NO_ROOM = 500
 _ENDS = " .!?…。！？\"'”’»」』"
 """How two sentences may end that say the same."""
+_REMEMBERED = 4096
 _FEW = 16
 """Up to so many sentences it is worth trying others in their place; among more, one does not matter as much."""
 
-_cost = kept(1 << 9)(estimate_hundredths)
-"""What a sentence takes of the room, in hundredths of a token. The same sentences come back in larger folds and digests."""
+
+class _Costs(dict[str, int]):
+    """What a sentence takes of the room, in hundredths of a token. The same sentences come back in larger folds and digests. Bounded: a
+    full table starts afresh."""
+
+    def __missing__(self, text: str) -> int:
+        self.note(text, cost := estimate_hundredths(text))
+        return cost
+
+    def note(self, text: str, cost: int) -> None:
+        if len(self) >= _REMEMBERED:
+            self.clear()
+        self[text] = cost
+
+
+_costs = kept_table(_Costs())
 
 
 _Place: TypeAlias = tuple[float, int]
@@ -53,17 +68,33 @@ _Place: TypeAlias = tuple[float, int]
 
 def rank(worth: float, text: str) -> float:
     """What a sentence is worth for its length."""
-    return worth / (_BASE + _cost(text))
+    return worth / (_BASE + _costs[text])
 
 
-def choose(
-    texts: Sequence[str], worths: Sequence[float], stretches: Sequence[int], limit: int, names: Sequence[Sequence[str]] | None = None
-) -> list[int]:
+def choose(texts: Sequence[str], worths: Sequence[float], stretches: Sequence[int], limit: int) -> list[int]:
     """The places of the sentences that fit the limit together, in order; the best one alone, fitting or not, where they would be worth
-    less than that. Never none, if there are any. `names`: whom each names, where they come from smaller folds and may tell the same."""
+    less than that. Never none, if there are any."""
+    costs = list(map(estimate_hundredths, texts))
+    chosen = _chosen(texts, worths, stretches, limit, costs, None)
+    for at in chosen:
+        _costs.note(texts[at], costs[at])
+    return chosen
+
+
+def choose_again(
+    texts: Sequence[str], worths: Sequence[float], stretches: Sequence[int], limit: int, names: Sequence[Sequence[str]]
+) -> list[int]:
+    """The same of sentences that were chosen before, for smaller folds, and may tell the same. `names`: whom each names."""
+    return _chosen(texts, worths, stretches, limit, list(map(_costs.__getitem__, texts)), names)
+
+
+def _chosen(
+    texts: Sequence[str], worths: Sequence[float], stretches: Sequence[int], limit: int, costs: Sequence[int],
+    names: Sequence[Sequence[str]] | None,
+) -> list[int]:  # fmt: skip
     if not texts:
         return []
-    chosen = _take(texts, list(worths), stretches, limit, names)
+    chosen = _take(texts, list(worths), stretches, limit, costs, names)
     best = max(worths)
     if not chosen or (sum([worths[at] for at in chosen]) < best / 2 and best not in [worths[at] for at in chosen]):
         return [worths.index(best)]
@@ -71,10 +102,10 @@ def choose(
 
 
 def _take(
-    texts: Sequence[str], worths: list[float], stretches: Sequence[int], limit: int, names: Sequence[Sequence[str]] | None
-) -> list[int]:
+    texts: Sequence[str], worths: list[float], stretches: Sequence[int], limit: int, costs: Sequence[int],
+    names: Sequence[Sequence[str]] | None,
+) -> list[int]:  # fmt: skip
     """The same in the order in which they were taken, while there is room."""
-    costs = list(map(_cost if names else estimate_hundredths, texts))
     queues, heads = _queued(worths, costs, stretches)
     told, said, weighty = [0] * len(queues), set[str](), Told()
     chosen: list[int] = []
@@ -85,7 +116,7 @@ def _take(
         at = heads[0][1]
         stretch, worth, cost = stretches[at], worths[at], costs[at]
         queue = queues[stretch]
-        heappop(queue)
+        queue.pop()
         if cost > room:
             spare.append(at)
         elif worth >= _ENOUGH or (room * 2 >= limit and not (names and chosen)):
@@ -99,14 +130,15 @@ def _take(
                 said.add(key)
             elif news:
                 worths[at] = worth * news
-                heappush(queue, (-worths[at] / (_BASE + cost), at))
+                queue.append((-worths[at] / (_BASE + cost), at))
+                queue.sort(reverse=True)
         if not queue:
             heappop(heads)
         elif before := told[stretch]:
-            at = queue[0][1]
+            at = queue[-1][1]
             heapreplace(heads, (-_faded(worths[at], before) / (_BASE + costs[at]), at))
         else:
-            heapreplace(heads, queue[0])
+            heapreplace(heads, queue[-1])
     if len(chosen) > _FEW:
         return chosen
     spare += [at for queue in queues for _, at in queue]
@@ -120,15 +152,11 @@ def _take(
 
 
 def _queued(worths: Sequence[float], costs: Sequence[int], stretches: Sequence[int]) -> tuple[list[list[_Place]], list[_Place]]:
-    """What is worth anything, stretch by stretch, the best for its length first; and the first of each."""
+    """What is worth anything, stretch by stretch, the best for its length last; and the best of each, as a heap."""
     queues: list[list[_Place]] = [[] for _ in range(max(stretches) + 1)]
-    heads: list[_Place] = []
-    for row in sorted([(-worth / (_BASE + costs[at]), at) for at, worth in enumerate(worths) if worth > _LEAST]):
-        queue = queues[stretches[row[1]]]
-        if not queue:
-            heads.append(row)
-        queue.append(row)
-    return queues, heads
+    for row in sorted([(-worth / (_BASE + costs[at]), at) for at, worth in enumerate(worths) if worth > _LEAST], reverse=True):
+        queues[stretches[row[1]]].append(row)
+    return queues, sorted([queue[-1] for queue in queues if queue])
 
 
 def _faded(worth: float, before: int) -> float:

@@ -400,7 +400,7 @@ def merge(sentences: Sequence[Sentence], *, limit: int, known: Collection[str] =
         texts, _, _, worths, names, *_ = zip(*told, strict=True)
     size = len(told)
     stretches = [at * _STRETCHES // size for at in range(size)]
-    chosen = choice.choose(texts, worths, stretches, limit, names)
+    chosen = choice.choose_again(texts, worths, stretches, limit, names)
     return _fitting([told[at] for at in chosen], limit)
 
 

@@ -102,13 +102,15 @@ def _weigh(text: str, lang: str, rows: Sequence[Row]) -> Features:
 
 def _names(rows: Sequence[Row]) -> frozenset[str]:
     """Words with a capital that is not that of a sentence."""
-    names, last, before = list[str](), 0, ""
+    names: list[str] = []
+    last, before = 0, ""
     for row in rows:
-        marks, norms, capitals = row.marks, row.norms, row.capitals
+        marks, norms = row.marks, row.norms
         if not norms:
             continue
-        if capitals and not capitals[0] and before and not (marks[0] & OPENS or last & ENDS):
-            names.append(norms[0])
-        names += [norms[at] for at in capitals if at and norms[at - 1] and not (marks[at] & OPENS or marks[at - 1] & ENDS)]
+        for at in row.capitals:
+            ended, word = (marks[at - 1], norms[at - 1]) if at else (last, before)
+            if word and not (marks[at] & OPENS or ended & ENDS):
+                names.append(norms[at])
         last, before = marks[-1], norms[-1]
     return frozenset(names)

@@ -366,7 +366,7 @@ def _voters() -> tuple[frozenset[str], dict[str, int]]:
 
 def language(text: str, default: str = "en") -> str:
     """The language of a text by its letters and small words; `default` where they do not say."""
-    letters = ""
+    letters, lowered = "", text.lower()
     if not text.isascii():
         han = len(_HAN.findall(text))
         kana = len(_KANA.findall(text))
@@ -374,11 +374,13 @@ def language(text: str, default: str = "en") -> str:
             return "ja" if kana or default == "ja" else "zh"
         if len(_CYRILLIC.findall(text)) * 3 > len(text):
             return "ru"
-        letters = "".join(_TELLING_LETTERS.findall(text.lower()))
+        letters = "".join(_TELLING_LETTERS.findall(lowered))
+        lowered = lowered.replace("’", "'")
     small, voters = _voters()
-    found = small.intersection(text.lower().replace("’", "'").replace("'", "' ").split())
-    counted = sum(map(voters.__getitem__, found))
-    votes = [(counted >> _VOTES[lang] & _MOST_VOTES) + _hints(letters, lang) for lang in _LATIN]
+    counted = sum(map(voters.__getitem__, small.intersection(lowered.replace("'", "' ").split())))
+    votes = [counted >> shift & _MOST_VOTES for shift in _VOTES.values()]
+    if letters:
+        votes = [vote + _hints(letters, lang) for lang, vote in zip(_LATIN, votes, strict=True)]
     most = max(votes)
     best = [lang for lang, vote in zip(_LATIN, votes, strict=True) if vote == most]
     return default if not most or default in best else best[0]
@@ -386,7 +388,7 @@ def language(text: str, default: str = "en") -> str:
 
 def _hints(letters: str, lang: str) -> int:
     """What the letters with marks say for a language that uses them."""
-    return 2 if letters and not _LETTERS.get(lang, frozenset()).isdisjoint(letters) else 0
+    return 0 if _LETTERS.get(lang, frozenset()).isdisjoint(letters) else 2
 
 
 _language_of_run = kept(64)(language)

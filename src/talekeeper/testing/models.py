@@ -29,6 +29,7 @@ class ScriptedModel:
 
 
 _PIECE = re.compile(r"^\[(\d+)\] (.*)$", re.M)
+_WORD = re.compile(r"\S*\w\S*")
 
 
 class MoodyModel:
@@ -64,7 +65,7 @@ class MoodyModel:
         }
         if self.mood in answers:
             return answers[self.mood]
-        kept = [(number, " ".join(words[: min(4, len(words) // 2)])) for number, text in pieces if len(words := text.split()) > 1]
+        kept = [(number, " ".join(words[: min(4, len(words) // 2)])) for number, text in pieces if len(words := _WORD.findall(text)) > 1]
         if self.mood == "uncited":
             return " ".join(f"{text}." for _, text in kept)
         return " ".join(f"{text}. [{number}]" for number, text in kept)

@@ -177,7 +177,7 @@ class SqliteStore:
         if not works and not self._held:
             loop.call_soon(self._hand_over)
         works.append(work)
-        future = loop.create_future()
+        future: asyncio.Future[Any] = asyncio.Future(loop=loop)
         self._futures.append(future)
         return future
 

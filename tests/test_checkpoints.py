@@ -1,0 +1,154 @@
+"""Checkpoints, which store what was derived: many stories have one due at the same time, and nobody waits for that."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import talekeeper as tk
+from talekeeper import hot
+from talekeeper import keeper as keeper_module
+from talekeeper.folds import extract
+from talekeeper.keeper import CHECKPOINTS_AT_ONCE, HELD
+from talekeeper.recent import IN_ALL, LEAST
+
+CROWD = IN_ALL // LEAST
+"""So many stories have a checkpoint due after as few turns as can be."""
+SEATS = [tk.Seat("dm", role="dm"), tk.Seat("ash")]
+
+
+def key(session: int) -> tk.MemoryKey:
+    return tk.MemoryKey(tenant_id="t", user_id="u", session_id=str(session))
+
+
+def drafts(count: int) -> list[tk.Draft]:
+    return [tk.Draft("ash", f"I swear to Maren that I bring {number} silver keys to the mill.") for number in range(count)]
+
+
+async def test_whoever_appends_waits_for_few_folds_while_a_crowd_has_checkpoints_due(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = 0
+
+    def counted(*args: Any) -> Any:
+        nonlocal made
+        made += 1
+        return extract(*args)
+
+    async with tk.open(tmp_path / "crowd.db", counter=tk.Heuristic()) as keeper:
+        crowd = [await keeper.story(key(number), seats=SEATS) for number in range(CROWD)]
+        for story in crowd:
+            await story.append_many(drafts(LEAST - 1))
+        monkeypatch.setattr(hot, "extract", counted)
+        stored = asyncio.gather(*(_saved(story) for story in crowd))
+        most = before = 0
+        while not stored.done():
+            await asyncio.sleep(0)
+            most, before = max(most, made - before), made
+        assert made > CROWD
+        assert most <= 2 * CHECKPOINTS_AT_ONCE * hot.AT_A_TIME
+
+
+async def _saved(story: tk.Story) -> None:
+    await story.append("ash", "And one more.")
+    while story._hot.saved_at == 0:
+        await asyncio.sleep(0.001)
+
+
+async def test_who_tells_faster_than_can_be_stored_is_held_back_until_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stored = asyncio.Event()
+    real = hot.Hot.checkpoint
+
+    async def checkpoint(self: hot.Hot) -> None:
+        await stored.wait()
+        await real(self)
+
+    async with tk.open(tmp_path / "story.db", counter=tk.Heuristic()) as keeper:
+        story = await keeper.story(key(1), seats=SEATS)
+        monkeypatch.setattr(hot.Hot, "checkpoint", checkpoint)
+        clock = asyncio.get_running_loop().time
+        await story.append_many(drafts(hot.FAR_BEHIND * keeper._allowance.lines - 1))
+        began = clock()
+        await story.append("ash", "Not yet too many.")
+        assert clock() - began < HELD
+        for text in ("One too many.", "And another."):
+            began = clock()
+            await story.append("ash", text)
+            assert clock() - began >= HELD
+        waiting = asyncio.create_task(story.append_many(drafts(1)))
+        stored.set()
+        await waiting
+        while story._hot.lag >= 1:
+            await asyncio.sleep(0.001)
+        texts = [turn.text for turn in await story.turns(after=story.head - 4)]
+        assert {"Not yet too many.", "One too many.", "And another."} <= set(texts)
+        stored.clear()
+        began = clock()
+        await story.append("ash", "There is time again.")
+        assert clock() - began < HELD
+        stored.set()
+
+
+@pytest.mark.parametrize("seconds", [60, 0])
+async def test_a_keeper_closes_while_checkpoints_wait_for_their_turn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: float
+) -> None:
+    monkeypatch.setattr(keeper_module, "CLOSING", seconds)
+    async with tk.open(tmp_path / "crowd.db", counter=tk.Heuristic()) as keeper:
+        crowd = [await keeper.story(key(number), seats=SEATS) for number in range(CROWD)]
+        await asyncio.gather(*(story.append_many(drafts(LEAST)) for story in crowd))
+    async with tk.open(tmp_path / "crowd.db", counter=tk.Heuristic()) as keeper:
+        stories = [await keeper.story(key(number)) for number in range(CROWD)]
+        stored = [story for story in stories if story._hot.saved_at == LEAST]
+        assert len(stored) == CROWD if seconds else len(stored) < CROWD
+        assert {len(await story.turns()) for story in stories} == {LEAST}
+        assert len({(await story.context("ash", budget=500)).text for story in (stories[0], stories[-1])}) == 1
+
+
+async def test_a_burst_of_appends_to_one_story_has_its_checkpoints_too(tmp_path: Path) -> None:
+    async with tk.open(tmp_path / "story.db", counter=tk.Heuristic()) as keeper:
+        story = await keeper.story(key(1), seats=SEATS)
+        await story.append("ash", "The first one.")
+        await asyncio.gather(*(story.append("ash", f"Number {number} of very many.") for number in range(3 * hot.CHECKPOINT_EVERY)))
+        for _ in range(500):
+            if story._hot.saved_at > hot.CHECKPOINT_EVERY:
+                break
+            await asyncio.sleep(0.01)
+        assert story._hot.saved_at > hot.CHECKPOINT_EVERY
+
+
+async def test_a_checkpoint_that_was_cancelled_before_it_began_is_begun_again(tmp_path: Path) -> None:
+    async with tk.open(tmp_path / "story.db", counter=tk.Heuristic()) as keeper:
+        story = await keeper.story(key(1), seats=SEATS)
+        await story.append_many(drafts(hot.CHECKPOINT_EVERY))
+        (task,) = keeper._behind.values()
+        task.cancel()
+        await asyncio.sleep(0)
+        await story.append("ash", "And one more.")
+        await asyncio.wait_for(_stored(story), 5)
+
+
+async def _stored(story: tk.Story) -> None:
+    while story._hot.saved_at == 0:
+        await asyncio.sleep(0.001)
+
+
+def test_a_keeper_may_be_opened_again_in_another_event_loop(tmp_path: Path) -> None:
+    keeper = tk.open(tmp_path / "crowd.db", counter=tk.Heuristic())
+    failures: list[object] = []
+
+    async def crowd() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: failures.append(context))
+        async with keeper:
+            stories = [await keeper.story(key(number), seats=SEATS) for number in range(6)]
+            await asyncio.gather(*(story.append_many(drafts(hot.CHECKPOINT_EVERY)) for story in stories))
+            await asyncio.gather(*(_stored(story) for story in stories))
+
+    asyncio.run(crowd())
+    asyncio.run(crowd())
+    gc.collect()
+    assert failures == []
