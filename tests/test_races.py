@@ -288,6 +288,64 @@ async def test_a_branch_writes_only_where_its_name_stands_now(two: Two) -> None:
     assert await two.one.turns() == await two.other.turns()
 
 
+# -- what is forgotten while someone stores folds that were made from it ------------------------------------------------
+
+
+async def written_over(two: Two) -> tk.Story:
+    """A branch of the one whose next larger fold will have the author's words in it, and whose state is stored."""
+    first = (await two.one.folds("dm"))[0]
+    chunk = await two.one.override(first.id, "The author tells of the crowns himself.")
+    assert chunk.level == 0
+    branch = await two.one.fork(name="elsewhere")
+    for story in (two.one, branch):
+        await story.context("dm", budget=400)
+        await story._hot.checkpoint()
+    return branch
+
+
+async def close_a_larger_fold(story: tk.Story) -> None:
+    for number in range(12):
+        await story.append("dm", f"More of it, {number}: the mill, the gate, the river.")
+    await story._hot.checkpoint()
+
+
+async def test_what_another_branch_stores_while_a_turn_is_being_forgotten_has_nothing_of_it(two: Two) -> None:
+    branch, store = await written_over(two), two.one._keeper.store
+    write, head, written = store.write, store.head, False
+
+    async def noted(commit: Commit) -> int:
+        nonlocal written
+        rev = await write(commit)
+        written = written or commit.erase is not None
+        return rev
+
+    async def late(story: str, number: int) -> Any:
+        if written:  # it is gone from the file, and the branch of whoever did it is about to take that in
+            store.write, store.head = write, head  # type: ignore[method-assign]
+            await close_a_larger_fold(branch)
+        return await head(story, number)
+
+    store.write, store.head = noted, late  # type: ignore[method-assign]
+    await two.one.forget(1)
+    assert store.head == head, "there was no race"
+
+
+async def test_what_another_process_stores_just_before_a_turn_is_forgotten_has_nothing_of_it_afterwards(two: Two) -> None:
+    branch = await two.other.switch((await written_over(two)).branch)
+    await branch.context("dm", budget=400)
+    store, write = two.one._keeper.store, two.one._keeper.store.write
+
+    async def late(commit: Commit) -> int:
+        if commit.erase is not None:
+            store.write = write  # type: ignore[method-assign]
+            await close_a_larger_fold(branch)
+        return await write(commit)
+
+    store.write = late  # type: ignore[method-assign]
+    await two.one.forget(1)
+    assert store.write == write, "there was no race"
+
+
 # -- as fast as they can -------------------------------------------------------------------------------------------------
 
 

@@ -59,13 +59,17 @@ def _blank(hot: Hot, entry: Entry) -> Entry:
 
 
 def _made_from(turn: str, others: Collection[str], records: Iterable[FoldRecord]) -> list[str]:
-    """The keys of all folds that a turn went into, or any of some folds, smaller ones first."""
+    """The keys of all folds that a turn went into, or any of some folds, smaller ones first. One of which a part is gone was stored while
+    that was being erased."""
     tainted: dict[str, None] = {}
+    whole: set[str] = set()
     for record in sorted(records, key=lambda record: record.shape["level"]):
         shape = record.shape
         direct = record.key in others or any(ref[2] == turn for ref in shape.get("refs", ()))
-        if direct or any(child in tainted for child in shape.get("children", ())):
+        if direct or not whole.issuperset(shape.get("children", ())):
             tainted[record.key] = None
+        else:
+            whole.add(record.key)
     return list(tainted)
 
 

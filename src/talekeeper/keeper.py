@@ -206,13 +206,6 @@ class Keeper:
         entry = self._stories.get(key)
         return [hot for hot, _ in entry[1].values()] if entry is not None else []
 
-    def _drop(self, key: MemoryKey) -> None:
-        """Makes every branch of a story load itself anew, and keeps nothing that was made of its texts."""
-        let_go()
-        for hot in self._branches_of(key):
-            hot.shared.generation += 1
-            hot.ready = False
-
     def _appended(self, hot: Hot) -> None:
         """Something was appended: starts what is due, off the hot path."""
         if hot.overdue:

@@ -66,10 +66,14 @@ class Shared:
         if record is None:
             raise UnknownStory(f"the story {self.key.composite()!r} was deleted")
         if record.rev not in (self.record.rev, own):
-            self.generation += 1
-            let_go()
+            self.drop()
         self.record = record
         self.texts_version += 1
+
+    def drop(self) -> None:
+        """Makes every branch load itself anew, and keeps nothing that was made of their texts."""
+        self.generation += 1
+        let_go()
 
     def branch(self, name: str) -> Branch:
         for branch in self.record.branches.values():

@@ -116,6 +116,8 @@ class Story(Telling, Remembering):
                     raise
                 await step_aside(attempt)
                 await hot.refresh()
+        if commit.erase is not None:
+            shared.drop()  # before any branch can take in the new record beside what it still has of the old
         await shared.reload(rev)
         await hot.refresh()
         return commit
@@ -400,7 +402,6 @@ class Story(Telling, Remembering):
             while (done := await self._amend(partial(erasure, self._keeper, hot, target.id, at, clean))) is not None:
                 assert done.erase is not None
                 clean.update(done.erase.folds)
-                self._keeper._drop(self.key)
             for each in {hot, *self._keeper._branches_of(self.key)}:
                 await each.refresh()  # now, and not when it is next looked at: until then it would hold what was forgotten
 
