@@ -12,7 +12,7 @@ import pytest
 
 import talekeeper as tk
 from talekeeper.doctor import examine, examine_file
-from talekeeper.ports import Commit, Message
+from talekeeper.ports import Commit, Head, Message
 
 if TYPE_CHECKING:
     from tests.conftest import OpenKeeper
@@ -310,7 +310,7 @@ async def close_a_larger_fold(story: tk.Story) -> None:
 
 
 async def test_what_another_branch_stores_while_a_turn_is_being_forgotten_has_nothing_of_it(two: Two) -> None:
-    branch, store = await written_over(two), two.one._keeper.store
+    elsewhere, store = await written_over(two), two.one._keeper.store
     write, head, written = store.write, store.head, False
 
     async def noted(commit: Commit) -> int:
@@ -319,11 +319,11 @@ async def test_what_another_branch_stores_while_a_turn_is_being_forgotten_has_no
         written = written or commit.erase is not None
         return rev
 
-    async def late(story: str, number: int) -> Any:
+    async def late(story: int, branch: int) -> Head:
         if written:  # it is gone from the file, and the branch of whoever did it is about to take that in
             store.write, store.head = write, head  # type: ignore[method-assign]
-            await close_a_larger_fold(branch)
-        return await head(story, number)
+            await close_a_larger_fold(elsewhere)
+        return await head(story, branch)
 
     store.write, store.head = noted, late  # type: ignore[method-assign]
     await two.one.forget(1)

@@ -73,14 +73,22 @@ class Manner(NamedTuple):
 class Hot:
     """One branch of a story in memory. See the module."""
 
+    # There may be a thousand of them, and Python gives an object with more than thirty fields and no slots a large table of its own.
+    __slots__ = (
+        "_at_work", "_backlog", "_digests", "_extracted_at", "_generation", "_grown", "_known", "_lines", "_made", "_marks",
+        "_marks_at_once", "_newest", "_numbers", "_state", "_tail_terms", "_texts_version", "gathered", "head", "index", "lock",
+        "manners", "marked", "name", "path", "plans", "ready", "saved_at", "saving", "shared", "tail", "watchers",
+    )  # fmt: skip
+    path: Path
+    saved_at: int
+    _state: State
+
     def __init__(self, shared: Shared, name: str) -> None:
         self.shared = shared
         self.name = name
         self.lock = Turnstile()
         self.saving = asyncio.Lock()
         self.ready = False
-        self.path: Path
-        self._state: State
         self._newest: tuple[Turn | None, str] = None, ""  # the last turn of the backlog, and how it reads as a line if that is known
         self._backlog: list[Any] = []  # the fields of entries, one behind the other: no object of their own for Python's garbage collector
         self.plans: dict[tuple[Any, ...], Plan] = {}

@@ -44,7 +44,7 @@ def path_to(branches: Mapping[int, Branch], branch: int, head: int) -> Path:
     return Path(segments, head)
 
 
-@dataclass
+@dataclass(slots=True)
 class Shared:
     """What all branches of a story in this process have in common."""
 
@@ -55,6 +55,7 @@ class Shared:
     texts_version: int = 0
     generation: int = 0
     allowance: Allowance = field(default_factory=Allowance)
+    names: Names = field(init=False)
 
     def __post_init__(self) -> None:
         self.names = Names(self.record.config["secret"])

@@ -116,7 +116,7 @@ class Story(Telling, Remembering):
                     raise
                 await step_aside(attempt)
                 await hot.refresh()
-        if commit.erase is not None:
+        if commit is not None and commit.erase is not None:
             shared.drop()  # before any branch can take in the new record beside what it still has of the old
         await shared.reload(rev)
         await hot.refresh()
