@@ -57,7 +57,7 @@ FURLED = 2 * CHECKPOINT_EVERY
 T = TypeVar("T")
 
 _WIDTH = len(Entry._fields)
-_new_turn: Callable[[tuple[Any, ...]], Turn] = partial(tuple.__new__, Turn)
+new_turn: Callable[[tuple[Any, ...]], Turn] = partial(tuple.__new__, Turn)
 
 
 class Manner(NamedTuple):
@@ -65,6 +65,7 @@ class Manner(NamedTuple):
     begins."""
 
     channel: int
+    audience: tuple[str, ...]
     location: str | None
     voice: str
     lead: str
@@ -320,12 +321,11 @@ class Hot:
         target = override.extra["target"]
         return self.state.shelf.get(target) is not None or bool((await self.read(folds=[target])).folds)
 
-    def told(self, entry: Entry, shown: str = "") -> Turn:
+    def told(self, entry: Entry, turn: Turn, shown: str = "") -> Turn:
         """A turn of our own is durable now; it is taken in later. Only what moves no one and changes nothing may come this way.
 
         `shown`: how it reads as a line, where that is known."""
-        turn = self.turn(entry)
-        seq, path = entry.seq, self.path
+        seq, path = turn.seq, self.path
         if seq == self.head + 1 and entry.branch == path.branch:
             self._backlog.extend(entry)
             self._newest = turn, shown
@@ -382,12 +382,12 @@ class Hot:
         name = own_id or shared.names.name(branch, seq)
         audience = shared.record.channels[channel]
         if extra is None:
-            return _new_turn((name, seq, kind, speaker, voice, text, audience, location, (), None, time, tokens, 0, None, ()))
+            return new_turn((name, seq, kind, speaker, voice, text, audience, location, (), None, time, tokens, 0, None, ()))
         target = None if kind == "mark" else extra.get("target")
         if kind == "override" and target is not None:
             target = shared.names.fold(target)
         mentions, when, cites = tuple(extra.get("mentions", ())), extra.get("when"), tuple(extra.get("cites", ()))
-        return _new_turn((name, seq, kind, speaker, voice, text, audience, location, mentions, when, time, tokens, 0, target, cites))
+        return new_turn((name, seq, kind, speaker, voice, text, audience, location, mentions, when, time, tokens, 0, target, cites))
 
     def line(self, entry: Entry, turn: Turn, shown: str = "") -> Line:
         """The turn as a line, which stays in memory for a while."""

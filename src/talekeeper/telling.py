@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from talekeeper import rim
 from talekeeper.errors import Conflict, DuplicateId, InvalidInput, WrongType, quoted
-from talekeeper.hot import AT_ONCE, FAR_BEHIND, Hot, Manner
+from talekeeper.hot import AT_ONCE, FAR_BEHIND, Hot, Manner, new_turn
 from talekeeper.model import AUTHOR_KINDS, Mark, Turn
 from talekeeper.names import looks_generated
 from talekeeper.ports import ENTRIES_ONLY, Commit, Entry, Position, new_entry
@@ -32,7 +32,7 @@ TRIES = 256
 """So often a writer tries whom others were faster than: long enough to get through beside a few who write as fast as they can."""
 ALWAYS_FEW = LEAST - 1
 """So few entries are never too many to be stored later."""
-_new_commit: Callable[[tuple[Any, ...]], Commit] = partial(tuple.__new__, Commit)
+_new: Callable[[type[Commit], tuple[Any, ...]], Commit] = tuple.__new__
 SPOKEN = frozenset({"said", "whisper", "thought", "event", "note"})
 
 
@@ -109,21 +109,21 @@ class Telling:
                     await keeper._hold_back(hot)
                 manner = self._manner(speaker, kind, location, heard_by)
                 if manner is not None and hot.in_step:
-                    channel, place, called, begins = manner
+                    channel, audience, place, called, begins = manner
                     shown = f"{begins}{defuse(text)}\n"
-                    counter, record = shared.counter, shared.record
-                    entry = new_entry(
-                        (hot.path.branch, hot.head + 1, kind, speaker, called, text, channel, place,
-                         counter.count(shown), counter.id, keeper.clock(), None, None)
-                    )  # fmt: skip
+                    counter, record, branch, seq = shared.counter, shared.record, hot.path.branch, hot.head + 1
+                    tokens, now = counter.count(shown), keeper.clock()
+                    entry = new_entry((branch, seq, kind, speaker, called, text, channel, place, tokens, counter.id, now, None, None))
                     try:
-                        await shared.store.write(_new_commit((record.id, record.rev, (entry,), *ENTRIES_ONLY)))
+                        await shared.store.write(_new(Commit, (record.id, record.rev, (entry,)) + ENTRIES_ONLY))  # noqa: RUF005 - quicker
                     except Conflict:
                         await hot.refresh()
                     else:
                         if unsaved >= ALWAYS_FEW or keeper.has_model:
                             keeper._appended(hot)
-                        return hot.told(entry, shown)
+                        name = shared.names.name(branch, seq)
+                        turn = new_turn((name, seq, kind, speaker, called, text, audience, place, (), None, now, tokens, 0, None, ()))
+                        return hot.told(entry, turn, shown)
             finally:
                 lock.release()
         draft = Draft(speaker, text, heard_by, location, kind, voice, mentions, when, id, cites, marks)
@@ -251,7 +251,7 @@ class Telling:
                 continue
             if channels:
                 shared.record = dataclasses.replace(shared.record, rev=rev, channels={**shared.record.channels, **channels})
-            turns = [hot.told(entry) if entry.kind in SPOKEN else await hot.take(entry) for entry in entries]
+            turns = [hot.told(entry, hot.turn(entry)) if entry.kind in SPOKEN else await hot.take(entry) for entry in entries]
             if len(entries) > AT_ONCE:
                 await hot.take_in()
             self._keeper._appended(hot)
@@ -366,16 +366,17 @@ class Telling:
         if location is None and draft.kind != "note":
             location = self._hot.presence.get(draft.speaker)
         voice = self._hot.seats[draft.speaker].label if draft.speaker else ""
-        return Manner(self._channel_for(draft, location, channels), location, voice, lead(draft.kind, voice))
+        audience = self._audience(draft, location)
+        return Manner(self._channel(audience, channels), audience, location, voice, lead(draft.kind, voice))
 
-    def _channel_for(self, draft: Draft, location: str | None, channels: dict[int, tuple[str, ...]]) -> int:
+    def _audience(self, draft: Draft, location: str | None) -> tuple[str, ...]:
         state = self._hot.state
         heard_by = draft.heard_by
         if heard_by is None and draft.kind == "thought":
             heard_by = (draft.speaker,)
         elif heard_by is None and draft.kind == "note":
             heard_by = tuple(state.seats)
-        return self._channel(state.audience(draft.speaker, heard_by, location), channels)
+        return state.audience(draft.speaker, heard_by, location)
 
     def _channel(self, hearers: tuple[str, ...], channels: dict[int, tuple[str, ...]]) -> int:
         """The number of the channel with exactly these hearers, a new one where there is none."""
