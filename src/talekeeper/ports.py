@@ -1,7 +1,7 @@
 """The doors to the outside: where stories are kept, who counts tokens, who summarises, what time it is.
 
-The store keeps what happened (entries of the log), and beside it what was derived from it (folds, model texts, snapshots,
-the search index). Everything derived can be made again from the log, with one exception: what a model wrote.
+The store keeps what happened (entries of the log), and beside it what was derived from it (folds, model texts, what was
+gathered, snapshots, the search index). Everything derived can be made again from the log, with one exception: what a model wrote.
 
 Positions: a *branch* is a segment of the log that left its parent after `at`; its own entries are numbered `at + 1`, `at + 2`, …
 without gaps. Branch numbers are never reused and a branch never loses its tail, so (branch, seq) names an entry for ever.
@@ -145,6 +145,15 @@ class TextRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class GatheredRecord:
+    """What the gathering `name` found over the fold `key` after that was stored. A cache: reading the fold's turns gives the same."""
+
+    key: str
+    name: str
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
 class Snapshot:
     """What the log adds up to at (branch, seq). A cache: replaying the log gives the same."""
 
@@ -214,20 +223,22 @@ class Found:
     `extra["target"]` (a string, or a list of them) is one of `targeting`, on any branch, as far as they exist.
 
     `outlines` are those of the positions asked for, as far as they exist, in no particular order.
-    `texts` holds the model texts of the folds asked for. `snapshot` is the newest one on the given path (spans newest first).
+    `texts` holds the model texts of the folds asked for, `gathered` what was gathered over them, in no particular order.
+    `snapshot` is the newest one on the given path (spans newest first).
     """
 
     entries: Sequence[Entry] = ()
     outlines: Sequence[Outline] = ()
     folds: Sequence[FoldRecord] = ()
     texts: Sequence[TextRecord] = ()
+    gathered: Sequence[GatheredRecord] = ()
     snapshot: Snapshot | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Erase:
-    """What leaves the store physically: entries are replaced by what is left of them, folds go with their model texts, index rows go
-    by the terms they were made of, and all of the story's snapshots go if `snapshots` says so."""
+    """What leaves the store physically: entries are replaced by what is left of them, folds go with their model texts and with what was
+    gathered over them, index rows go by the terms they were made of, and all of the story's snapshots go if `snapshots` says so."""
 
     entries: Sequence[Entry] = ()
     folds: Sequence[str] = ()
@@ -244,7 +255,8 @@ class Commit(NamedTuple):
     there already or comes before it in the commit, unless it begins at 0, and no two have one name: else the write raises `InvalidInput`
     (see `check_branches`).
     `erase` comes first. Folds, snapshots and index rows are cached by key: writing one that is there already changes nothing. A text
-    is written once per (key, branch): the second writer's is dropped.
+    is written once per (key, branch): the second writer's is dropped. So is what was gathered, per (key, name), and where there is no such
+    fold: it may have been erased since.
     """
 
     story: int
@@ -257,6 +269,7 @@ class Commit(NamedTuple):
     config: Mapping[str, Any] | None = None
     folds: Sequence[FoldRecord] = ()
     texts: Sequence[TextRecord] = ()
+    gathered: Sequence[GatheredRecord] = ()
     snapshot: Snapshot | None = None
     index: Mapping[Position, Sequence[str]] = _NONE  # type: ignore[assignment]
     erase: Erase | None = None
@@ -281,7 +294,8 @@ class Store(Protocol):
     """Keeps stories. Safe for concurrent use from one event loop; any number of processes may share what is behind it.
 
     Durable: when `write` returns, the data survives the death of the process. Atomic: a reader sees a commit wholly or not at all.
-    Errors are those of `talekeeper.errors`; a failed write has changed nothing. Keys never meet: everything below the key is
+    Errors are those of `talekeeper.errors`; a failed write has changed nothing. What was derived is the store's own once it was written:
+    whoever changes it afterwards changes nothing here. Keys never meet: everything below the key is
     addressed by the story's number, which is never reused.
     """
 

@@ -16,7 +16,7 @@ from talekeeper.errors import TalekeeperError
 from talekeeper.model import MemoryKey
 from talekeeper.ports import Branch, Commit, Entry, Erase, Position, Read, Snapshot, Span, Spending, Store, StoryRecord
 from talekeeper.stores import InMemoryStore, SqliteStore
-from talekeeper.testing.stores import entry, fold, hits, text_of
+from talekeeper.testing.stores import entry, fold, gathered, hits, text_of
 
 KEYS = [MemoryKey("acme", "ana", "1"), MemoryKey("acme", "ana:1", ""), MemoryKey("acme:ana", "1", "")]
 WORDS = ["dragon", "gate", "龍", "Gate", "two words", "_"]
@@ -63,6 +63,9 @@ def commits(draw: st.DrawFn) -> Callable[[StoryRecord, dict[int, int]], Commit]:
                 "config": st.dictionaries(texts, texts, max_size=2),
                 "folds": some(st.builds(fold, st.sampled_from(NAMES), texts)),
                 "texts": some(st.builds(text_of, st.sampled_from(NAMES), numbers, numbers, texts)),
+                "gathered": some(
+                    st.builds(gathered, st.sampled_from(NAMES), st.sampled_from(WORDS), texts | st.lists(numbers, max_size=2))
+                ),
                 "snapshot": st.builds(Snapshot, numbers, numbers, st.dictionaries(texts, numbers, max_size=1)),
                 "index": st.dictionaries(places, terms, max_size=3),
                 "spending": st.builds(Spending, numbers, numbers, numbers, numbers),
@@ -113,7 +116,8 @@ async def seen(store: Store) -> list[Any]:
         folds = sorted(read.folds, key=lambda each: each.key)
         texts = sorted(read.texts, key=lambda each: (each.key, each.branch))
         postings = await hits(store, story, *WORDS)
-        found += [story, heads, [plain(each) for each in read.entries], folds, texts, read.snapshot, postings]
+        over = sorted(read.gathered, key=lambda each: (each.key, each.name))
+        found += [story, heads, [plain(each) for each in read.entries], folds, texts, over, read.snapshot, postings]
     return found
 
 

@@ -36,7 +36,7 @@ from talekeeper.ports import Branch, Commit, Erase, Position, Read, Snapshot, Sp
 from talekeeper.stores import open_store
 from talekeeper.stores.in_memory import InMemoryStore
 from talekeeper.stores.sqlite import SqliteStore, file, upkeep, writer
-from talekeeper.testing.stores import KEY, entry, everything, fold, hits, log, text_of
+from talekeeper.testing.stores import KEY, entry, everything, fold, gathered, gathered_over, hits, log, text_of
 
 
 @pytest.fixture
@@ -284,13 +284,17 @@ INSERT INTO arrivals (pos, channel, kind, speaker, voice, tokens, counter, time,
 INSERT INTO folds (story, key, shape, sentences) VALUES (1, 'f1', '{"a":1}', '[]'), (1, '00000003f0', '{"a":2}', '[["They parted."]]');
 """
 """What a file of any version before the third may hold."""
+NEWER_ROWS = OLD_ROWS.replace("INTO arrivals (", "INTO crowds (number) VALUES (1);\nINSERT INTO arrivals (number, ").replace(
+    "VALUES (1 << 42 | (1 << 24) | 2,", "VALUES ((1 << 39) | (1 << 18) | 1, 1 << 42 | (1 << 24) | 2,"
+)
+"""The same from the third on."""
 
 
-@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("version", [1, 2, 3])
 async def test_a_file_of_an_older_version_opens_with_all_that_is_in_it(path: Path, version: int) -> None:
     with closing(sqlite3.connect(path)) as db:
         db.execute("PRAGMA journal_mode = WAL")
-        for script in (*file.MIGRATIONS[:version], OLD_ROWS):
+        for script in (*file.MIGRATIONS[:version], OLD_ROWS if version < 3 else NEWER_ROWS):
             db.executescript(script)
         db.execute(f"PRAGMA application_id = {file.APPLICATION_ID}")
         db.execute(f"PRAGMA user_version = {version}")
@@ -304,7 +308,8 @@ async def test_a_file_of_an_older_version_opens_with_all_that_is_in_it(path: Pat
         "f1": ({"a": 1}, []),
         "00000003f0": ({"a": 2}, [["They parted."]]),
     }
-    await store.write(Commit(story.id, story.rev, entries=[entry(3)]))
+    await store.write(Commit(story.id, story.rev, entries=[entry(3)], gathered=[gathered("f1"), gathered("nowhere")]))
+    assert await gathered_over(store, story) == [gathered("f1")]
     await store.close()
     assert raw(path, "PRAGMA integrity_check") == [("ok",)]
     assert raw(path, "PRAGMA user_version") == [(len(file.MIGRATIONS),)]
@@ -620,9 +625,10 @@ async def test_what_was_forgotten_is_nowhere_in_the_file(path: Path, seed: int) 
         padding = " and so on" * chance.randrange(60)
         told.append((story, seq, word))
         told_turn = entry(seq, f"{word}{padding}{word}", id=f"id-{word}", extra={"mentions": [word], "target": word})
-        folds, texts = [fold(f"{chance.random()}"[2:] + word, word + padding)], [text_of(word, text=word)]
+        folds, texts = [fold(f"{chance.random()}"[2:] + word, padding)], [text_of(word, text=word)]
         index = {Position(1, seq): [word, "common"]}
         await store.write(Commit(story.id, story.rev, entries=[told_turn], folds=folds, texts=texts, index=index))
+        await store.write(Commit(story.id, story.rev, gathered=[gathered(folds[0].key, value=[word + padding])]))
         if number % 100 == 0:
             await store.write(Commit(story.id, story.rev, snapshot=Snapshot(1, seq, {"said": word})))
     every = [word for _, _, word in told]

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any
 
-from talekeeper.errors import Conflict, StoreClosed, UnknownBranch, UnknownStory
+from talekeeper.errors import Conflict, InvalidInput, StoreClosed, UnknownBranch, UnknownStory
 from talekeeper.model import MemoryKey
 from talekeeper.ports import (
+    ENTRIES_ONLY,
     Branch,
     Commit,
     Entry,
     Erase,
     FoldRecord,
     Found,
+    GatheredRecord,
     Head,
     Outline,
     Position,
@@ -41,6 +44,7 @@ class _Shelf:
     targets: dict[str, dict[Position, None]] = field(default_factory=dict)
     folds: dict[str, FoldRecord] = field(default_factory=dict)
     texts: dict[str, dict[int, TextRecord]] = field(default_factory=dict)
+    gathered: dict[str, dict[str, GatheredRecord]] = field(default_factory=dict)
     snapshots: dict[int, dict[int, Snapshot]] = field(default_factory=dict)
     index: dict[str, dict[Position, None]] = field(default_factory=dict)
     indexed: dict[Position, frozenset[str]] = field(default_factory=dict)
@@ -87,6 +91,9 @@ class _Shelf:
             self.folds.setdefault(fold.key, fold)
         for text in commit.texts:
             self.texts.setdefault(text.key, {}).setdefault(text.branch, text)
+        for one in commit.gathered:
+            if one.key in self.folds:
+                self.gathered.setdefault(one.key, {}).setdefault(one.name, one)
         if commit.snapshot is not None:
             self.snapshots.setdefault(commit.snapshot.branch, {}).setdefault(commit.snapshot.seq, commit.snapshot)
         for position, terms in commit.index.items():
@@ -132,6 +139,7 @@ class _Shelf:
         for key in erase.folds:
             self.folds.pop(key, None)
             self.texts.pop(key, None)
+            self.gathered.pop(key, None)
         if erase.snapshots:
             self.snapshots.clear()
         for position in erase.index:
@@ -166,6 +174,7 @@ class _Shelf:
             outlines=[_outline(entry) for entry in map(self.get, request.outlines) if entry is not None],
             folds=[self.folds[key] for key in keys if key in self.folds],
             texts=[text for key in texts for text in self.texts.get(key, {}).values()],
+            gathered=[one for key in keys for one in self.gathered.get(key, {}).values()],
             snapshot=self.snapshot(request.snapshot_on),
         )
 
@@ -189,8 +198,28 @@ def _sum(one: Spending, other: Spending) -> Spending:
     )
 
 
+def _own(commit: Commit) -> Commit:
+    """The same with copies of what was derived: whoever made it may go on with it."""
+    return commit._replace(
+        config=_copy(commit.config),
+        folds=[replace(fold, shape=_copy(fold.shape), sentences=_copy(fold.sentences)) for fold in commit.folds],
+        texts=[replace(text, sentences=_copy(text.sentences)) for text in commit.texts],
+        gathered=[replace(one, value=_copy(one.value)) for one in commit.gathered],
+        snapshot=None if commit.snapshot is None else replace(commit.snapshot, state=_copy(commit.snapshot.state)),
+        health=_copy(commit.health),
+    )
+
+
+def _copy(value: Any) -> Any:
+    """What another store would make of a value: JSON, and back."""
+    try:
+        return json.loads(json.dumps(value, default=dict))
+    except (TypeError, ValueError) as exc:
+        raise InvalidInput(f"a value cannot be stored: {exc}") from exc
+
+
 class InMemoryStore:
-    """Keeps stories as long as the process lives. Shares what it is given; nothing is copied."""
+    """Keeps stories as long as the process lives. Entries are shared as they are given; what was derived is copied."""
 
     def __init__(self) -> None:
         self._stories: dict[MemoryKey, _Shelf] = {}
@@ -202,7 +231,7 @@ class InMemoryStore:
         self._check_open()
         if key not in self._stories:
             main = Branch(1, "main")
-            record = StoryRecord(next(self._numbers), key, 1, config, {main.id: main}, {})
+            record = StoryRecord(next(self._numbers), key, 1, _copy(config), {main.id: main}, {})
             self._stories[key] = self._shelves[record.id] = _Shelf(record, {main.id: []})
         return self._stories[key].record
 
@@ -229,7 +258,7 @@ class InMemoryStore:
     async def write(self, commit: Commit) -> int:
         shelf = self._shelf(commit.story)
         shelf.check(commit)
-        return shelf.apply(commit)
+        return shelf.apply(commit if commit[3:] == ENTRIES_ONLY else _own(commit))
 
     async def search(self, story: int, terms: Sequence[str]) -> list[list[Postings]]:
         self._check_open()

@@ -29,6 +29,7 @@ from talekeeper.ports import (
     Entry,
     Erase,
     FoldRecord,
+    GatheredRecord,
     Head,
     Outline,
     Position,
@@ -87,6 +88,10 @@ def fold(key: str, text: str = "They met.") -> FoldRecord:
 
 def text_of(key: str, branch: int = 1, born: int = 2, text: str = "A model's words.") -> TextRecord:
     return TextRecord(key, branch, born, [[text, ["t-1", "t-2"], True]])
+
+
+def gathered(key: str, name: str = "names.1", value: Any = ("Mira", 3)) -> GatheredRecord:
+    return GatheredRecord(key, name, list(value) if isinstance(value, tuple) else value)
 
 
 class StoreContract:
@@ -539,6 +544,61 @@ class StoreContract:
         found = await store.read(Read(story.id, all_folds=True))
         assert sorted(found.texts, key=lambda each: (each.key, each.branch)) == [text_of("a"), text_of("a", branch=2, born=4), text_of("b")]
 
+    async def test_what_was_gathered_over_a_fold_is_found_with_it_and_the_first_of_a_name_stays(self, store: Store) -> None:
+        story = await store.create(KEY, CONFIG)
+        await store.write(Commit(story.id, story.rev, folds=[fold("a"), fold("b")], gathered=[gathered("a")]))
+        await store.write(Commit(story.id, story.rev, gathered=[gathered("a", value="other"), gathered("a", "names.2"), gathered("b")]))
+        assert await gathered_over(store, story, "a") == [gathered("a"), gathered("a", "names.2")]
+        assert await gathered_over(store, story, "b", "a", "no") == [gathered("a"), gathered("a", "names.2"), gathered("b")]
+        assert await gathered_over(store, story) == [gathered("a"), gathered("a", "names.2"), gathered("b")]
+        assert (await store.read(Read(story.id, folds=["a"]))).folds == [fold("a")], "the fold itself is as it was"
+
+    async def test_what_was_gathered_comes_back_exactly_as_it_was(self, store: Store) -> None:
+        story = await store.create(KEY, CONFIG)
+        values: list[Any] = [
+            None,
+            "",
+            "龍 “quoted” \n",
+            0,
+            -1.5,
+            True,
+            [],
+            {},
+            [[1, "Mira", None], {"é": [2.5, {"b": False}]}],
+            "x" * 20_000,
+        ]
+        records = [gathered("a", f"{number:02} 龍", value) for number, value in enumerate(values)]
+        await store.write(Commit(story.id, story.rev, folds=[fold("a")], gathered=records))
+        assert await gathered_over(store, story, "a") == records
+
+    async def test_what_was_gathered_over_a_fold_that_is_not_there_is_dropped(self, store: Store) -> None:
+        story, other = await store.create(KEY, CONFIG), await store.create(MemoryKey("acme", "ana", "2"), CONFIG)
+        await store.write(Commit(other.id, other.rev, folds=[fold("a")]))
+        assert await store.write(Commit(story.id, story.rev, gathered=[gathered("a")])) == story.rev
+        await store.write(Commit(story.id, story.rev, folds=[fold("a")]))
+        assert await gathered_over(store, story, "a") == await gathered_over(store, other, "a") == []
+
+    async def test_what_is_derived_is_the_stores_own_once_it_was_written(self, store: Store) -> None:
+        story = await store.create(KEY, CONFIG)
+        of_fold, of_text, state, value = fold("a"), text_of("a"), {"seats": {"dm": [1]}}, {"Mira": [1, [2]]}
+        shape: dict[str, Any] = {"gathered": {"names.1": [1]}}
+        records = [of_fold, FoldRecord("b", shape, [])]
+        snapshot, names = Snapshot(1, 3, state), [gathered("a", value=value)]
+        await store.write(Commit(story.id, story.rev, folds=records, texts=[of_text], snapshot=snapshot, gathered=names))
+        request = Read(story.id, folds=["a", "b"], snapshot_on=[Span(1, 1, 9)])
+        before = await store.read(request)
+        shape["gathered"]["names.1"].append(2)
+        shape["gathered"]["names.2"] = []
+        state["seats"]["dm"].append(2)
+        value["Mira"][1] = value["Rook"] = [3]
+        for sentences in (of_fold.sentences, of_text.sentences):
+            sentences[0].append("more")  # type: ignore[attr-defined]
+        after = await store.read(request)
+        assert after == before
+        assert (after.folds, after.texts) == ([fold("a"), FoldRecord("b", {"gathered": {"names.1": [1]}}, [])], [text_of("a")])
+        assert after.snapshot == Snapshot(1, 3, {"seats": {"dm": [1]}})
+        assert after.gathered == [gathered("a", value={"Mira": [1, [2]]})]
+
     async def test_the_newest_snapshot_on_the_path_is_found(self, store: Store) -> None:
         story = await store.create(KEY, CONFIG)
         for branch, seq in ((1, 10), (1, 30), (1, 20), (2, 15), (2, 25), (3, 40)):
@@ -641,12 +701,16 @@ class StoreContract:
     async def test_erased_folds_go_with_their_texts_and_may_be_made_anew(self, store: Store) -> None:
         story = await store.create(KEY, CONFIG)
         rev = await self._fill(store, story)
+        await store.write(Commit(story.id, rev, gathered=[gathered("a", "names.2")]))
         await store.write(Commit(story.id, rev, erase=Erase(folds=["a", "no such"]), folds=[fold("a", "Anew."), fold("n")]))
+        assert await gathered_over(store, story, "a", "b") == [gathered("b")]
         found = await store.read(Read(story.id, folds=["a", "b", "n"]))
         assert found.folds == [fold("a", "Anew."), fold("b"), fold("n")]
         assert found.texts == [text_of("b")]
         await store.write(Commit(story.id, rev, texts=[text_of("a", born=3)]))
         assert (await store.read(Read(story.id, folds=["a"]))).texts == [text_of("a", born=3)]
+        await store.write(Commit(story.id, rev, erase=Erase(folds=["a"]), folds=[fold("a")], gathered=[gathered("a", value="Anew.")]))
+        assert await gathered_over(store, story, "a") == [gathered("a", value="Anew.")]
 
     async def test_erased_index_rows_are_found_by_no_term_and_may_be_made_anew(self, store: Store) -> None:
         story = await store.create(KEY, CONFIG)
@@ -696,6 +760,7 @@ class StoreContract:
         for number in (story.id, again.id):
             found = await store.read(Read(number, spans=[Span(1, 1, 9)], ids=["own"], all_folds=True, snapshot_on=[Span(1, 1, 9)]))
             assert (list(found.entries), list(found.folds), list(found.texts), found.snapshot) == ([], [], [], None)
+            assert list(found.gathered) == []
             assert await store.search(number, ["dragon"]) == [[]]
         assert await everything(store, other) == before
 
@@ -807,7 +872,8 @@ class StoreContract:
         return await store.write(
             Commit(
                 story.id, rev, touch=True, entries=entries, folds=[fold("a"), fold("b")], texts=[text_of("a"), text_of("b")],
-                snapshot=Snapshot(1, 3, {"turns": 3}), index={Position(1, 1): ["dragon", "gate"], Position(1, 2): ["dragon"]},
+                gathered=[gathered("a"), gathered("b")], snapshot=Snapshot(1, 3, {"turns": 3}),
+                index={Position(1, 1): ["dragon", "gate"], Position(1, 2): ["dragon"]},
                 spending=Spending(1, 2, 3, 4), health={"state": "healthy"},
             )
         )  # fmt: skip
@@ -834,6 +900,12 @@ async def hits(store: Store, story: StoryRecord, *terms: str) -> list[list[tuple
     return [sorted((branch, seq, channel) for branch, channel, seqs in places for seq in seqs) for places in found]
 
 
+async def gathered_over(store: Store, story: StoryRecord, *keys: str) -> list[GatheredRecord]:
+    """What was gathered over some folds, or all there are, in order."""
+    found = await store.read(Read(story.id, folds=keys, all_folds=not keys))
+    return sorted(found.gathered, key=lambda each: (each.key, each.name))
+
+
 async def settled_head(store: Store, story: StoryRecord) -> Head:
     """The head after everything that was accepted so far."""
     await store.write(Commit(story.id, story.rev))
@@ -856,7 +928,8 @@ async def everything(store: Store, story: StoryRecord) -> Sequence[Any]:
     folds = sorted(found.folds, key=lambda each: each.key)
     texts = sorted(found.texts, key=lambda each: (each.key, each.branch))
     heads = [await store.head(story.id, branch) for branch in record.branches]
-    return record, heads, list(found.entries), folds, texts, found.snapshot, await hits(store, story, "dragon", "gate", "new")
+    derived = folds, texts, await gathered_over(store, story), found.snapshot
+    return record, heads, list(found.entries), *derived, await hits(store, story, "dragon", "gate", "new")
 
 
 def whole_commit(story: int, rev: int, entries: Sequence[Entry]) -> Commit:
@@ -864,7 +937,8 @@ def whole_commit(story: int, rev: int, entries: Sequence[Entry]) -> Commit:
     return Commit(
         story, rev, touch=True, entries=entries, channels={9: ("new",)}, branches=[Branch(1, "renamed"), Branch(9, "new", 1, 1)],
         config={"new": True}, folds=[fold("new")], texts=[text_of("new"), text_of("a", branch=9)], snapshot=Snapshot(1, 1, {"new": True}),
-        index={Position(1, 3): ["new"]}, spending=Spending(9, 9, 9, 9), health={"new": True},
+        gathered=[gathered("new"), gathered("a", "new")], index={Position(1, 3): ["new"]},
+        spending=Spending(9, 9, 9, 9), health={"new": True},
         erase=Erase([entry(1)._replace(text="")], ["a", "b"], {Position(1, 1): ["dragon", "gate"]}, snapshots=True),
     )  # fmt: skip
 
@@ -882,6 +956,7 @@ def all_kinds(story: int, rev: int, seq: int) -> list[Commit]:
         Commit(story, rev, config={"new": True}),
         Commit(story, rev, folds=[fold("new")]),
         Commit(story, rev, texts=[text_of("new")]),
+        Commit(story, rev, gathered=[gathered("a", "new")]),
         Commit(story, rev, snapshot=Snapshot(1, seq, {})),
         Commit(story, rev, index={Position(1, 3): ["new"]}),
         Commit(story, rev, erase=Erase(folds=["a"])),

@@ -36,7 +36,7 @@ def _load() -> dict[str, str]:
 SQL = _load()
 """The statements of `sqlite.sql`, by name."""
 
-MIGRATIONS = [SQL["migration_1"], SQL["migration_2"], SQL["migration_3"]]
+MIGRATIONS = [SQL["migration_1"], SQL["migration_2"], SQL["migration_3"], SQL["migration_4"]]
 """What brings a file from version 0, 1, 2 … to the next. Only ever appended to."""
 
 

@@ -314,6 +314,8 @@ class Ledger:
             db.executemany(SQL["insert_fold"], [(story, fold.key, encode(fold.shape), encode(fold.sentences)) for fold in commit.folds])
         if commit.texts:
             db.executemany(SQL["insert_text"], [(story, text.key, text.branch, text.born, encode(text.sentences)) for text in commit.texts])
+        if commit.gathered:
+            db.executemany(SQL["insert_gathered"], [(one.name, encode(one.value), story, one.key) for one in commit.gathered])
         if commit.snapshot is not None:
             db.execute(SQL["insert_snapshot"], (story, commit.snapshot.branch, commit.snapshot.seq, encode(commit.snapshot.state)))
         if commit.index:
@@ -345,6 +347,7 @@ class Ledger:
         for entry in erase.entries:
             self._replace(story, entry)
         keys = [(story, key) for key in erase.folds]
+        db.executemany(SQL["erase_gathered"], keys)
         db.executemany(SQL["erase_fold"], keys)
         db.executemany(SQL["erase_texts"], keys)
         if erase.snapshots:

@@ -13,6 +13,7 @@ from talekeeper.ports import (
     Entry,
     FoldRecord,
     Found,
+    GatheredRecord,
     Head,
     Outline,
     Position,
@@ -32,6 +33,7 @@ from talekeeper.stores.sqlite.rows import (
     encode,
     entries_of,
     fold_of,
+    gathered_of,
     outlines_of,
     postings,
     span,
@@ -103,6 +105,7 @@ def fetch(db: sqlite3.Connection, request: Read) -> Found:
             outlines=_outlines(db, request),
             folds=_folds(db, request),
             texts=_texts(db, request),
+            gathered=_gathered(db, request),
             snapshot=_snapshot(db, request.story, request.snapshot_on),
         )
 
@@ -118,7 +121,7 @@ def weight(request: Read) -> int:
     if request.all_folds:
         return 1 << 30
     wide = sum(each.last - each.first + 1 for each in request.spans if each.last >= each.first)
-    named = len(request.positions) + len(request.ids) + len(request.targeting) + 2 * len(request.folds)
+    named = len(request.positions) + len(request.ids) + len(request.targeting) + 3 * len(request.folds)
     return wide + named + len(request.outlines) // OUTLINES_TO_A_ROW
 
 
@@ -162,6 +165,13 @@ def _texts(db: sqlite3.Connection, request: Read) -> list[TextRecord]:
         return [text_of(row) for row in db.execute(SQL["all_texts"], (request.story,))]
     wanted = {"story": request.story, "wanted": encode(request.folds)}
     return [text_of(row) for row in db.execute(SQL["texts"], wanted)] if request.folds else []
+
+
+def _gathered(db: sqlite3.Connection, request: Read) -> list[GatheredRecord]:
+    if request.all_folds:
+        return [gathered_of(row) for row in db.execute(SQL["all_gathered"], (request.story,))]
+    wanted = {"story": request.story, "wanted": encode(request.folds)}
+    return [gathered_of(row) for row in db.execute(SQL["gathered"], wanted)] if request.folds else []
 
 
 def _snapshot(db: sqlite3.Connection, story: int, path: Sequence[Span]) -> Snapshot | None:

@@ -12,7 +12,7 @@ from itertools import groupby
 from typing import Any, TypeVar
 
 from talekeeper.errors import StoreError
-from talekeeper.ports import Branch, Entry, FoldRecord, Outline, Postings, TextRecord, new_entry
+from talekeeper.ports import Branch, Entry, FoldRecord, GatheredRecord, Outline, Postings, TextRecord, new_entry
 
 STORY_BITS, BRANCH_BITS, SEQ_BITS = 21, 18, 24
 MAX_STORY, MAX_BRANCH, MAX_SEQ = (1 << STORY_BITS) - 1, (1 << BRANCH_BITS) - 1, (1 << SEQ_BITS) - 1
@@ -104,6 +104,11 @@ def fold_of(row: Row) -> FoldRecord:
 def text_of(row: Row) -> TextRecord:
     key, branch, born, sentences = row
     return TextRecord(key, branch, born, decode_as(list, sentences))
+
+
+def gathered_of(row: Row) -> GatheredRecord:
+    key, name, value = row
+    return GatheredRecord(key, name, decode(value))
 
 
 _PLAIN_TERMS = re.compile(r"(?:[a-z0-9_\x80-\U0010ffff]{1,64} )*")

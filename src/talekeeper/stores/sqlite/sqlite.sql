@@ -96,6 +96,11 @@ CREATE TABLE arrivals (
     counter TEXT NOT NULL, time REAL NOT NULL, text TEXT NOT NULL
 );
 
+-- What was gathered over a fold after that was stored. A row of a kilobyte would overflow in an index, so it stands in none.
+-- name: migration_4
+CREATE TABLE gathered (fold INTEGER NOT NULL, name TEXT NOT NULL, value TEXT NOT NULL);
+CREATE UNIQUE INDEX gathered_over ON gathered (fold, name);
+
 -- name: story_by_key
 SELECT id, rev, config, health, calls, tokens_in, tokens_out, failures FROM stories WHERE tenant = ? AND user = ? AND session = ?;
 
@@ -174,11 +179,18 @@ SELECT folds.key, shape, sentences FROM json_each(:wanted) AS wanted CROSS JOIN 
 -- name: texts
 SELECT texts.key, branch, born, sentences FROM json_each(:wanted) AS wanted CROSS JOIN texts ON texts.story = :story AND texts.key = wanted.value;
 
+-- name: gathered
+SELECT folds.key, name, gathered.value
+FROM json_each(:wanted) AS wanted CROSS JOIN folds ON folds.story = :story AND folds.key = wanted.value CROSS JOIN gathered ON fold = number;
+
 -- name: all_folds
 SELECT key, shape, sentences FROM folds WHERE story = ?;
 
 -- name: all_texts
 SELECT key, branch, born, sentences FROM texts WHERE story = ?;
+
+-- name: all_gathered
+SELECT key, name, value FROM folds CROSS JOIN gathered ON fold = number WHERE story = ?;
 
 -- name: snapshot
 SELECT branch, seq, state FROM snapshots WHERE story = ? AND branch = ? AND seq BETWEEN ? AND ? ORDER BY seq DESC LIMIT 1;
@@ -249,6 +261,9 @@ INSERT OR IGNORE INTO folds (story, key, shape, sentences) VALUES (?, ?, ?, ?);
 -- name: insert_text
 INSERT OR IGNORE INTO texts (story, key, branch, born, sentences) VALUES (?, ?, ?, ?, ?);
 
+-- name: insert_gathered
+INSERT OR IGNORE INTO gathered (fold, name, value) SELECT number, ?, ? FROM folds WHERE story = ? AND key = ?;
+
 -- name: insert_snapshot
 INSERT OR IGNORE INTO snapshots (story, branch, seq, state) VALUES (?, ?, ?, ?);
 
@@ -284,6 +299,9 @@ DELETE FROM ids WHERE story = ? AND id = ?;
 -- name: erase_target
 DELETE FROM targets WHERE story = ? AND target = ? AND pos = ?;
 
+-- name: erase_gathered
+DELETE FROM gathered WHERE fold = (SELECT number FROM folds WHERE story = ? AND key = ?);
+
 -- name: erase_fold
 DELETE FROM folds WHERE story = ? AND key = ?;
 
@@ -306,6 +324,7 @@ DELETE FROM erasures WHERE id <= ?;
 DELETE FROM turns WHERE pos BETWEEN :first AND :last;
 DELETE FROM ids WHERE story = :story;
 DELETE FROM targets WHERE story = :story;
+DELETE FROM gathered WHERE fold IN (SELECT number FROM folds WHERE story = :story);
 DELETE FROM folds WHERE story = :story;
 DELETE FROM texts WHERE story = :story;
 DELETE FROM snapshots WHERE story = :story;

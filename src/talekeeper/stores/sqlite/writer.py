@@ -215,7 +215,9 @@ class Writer:
 
 
 def _is_short(work: Work) -> bool:
-    return type(work) is Commit and len(work.entries) <= SHORT and not (work.index or work.folds or work.erase or work.snapshot)
+    if type(work) is not Commit or len(work.entries) > SHORT:
+        return False
+    return not (work.index or work.folds or work.gathered or work.erase or work.snapshot)
 
 
 def _caused(failure: Exception, exc: Exception) -> Exception:
