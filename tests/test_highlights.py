@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
@@ -9,6 +12,7 @@ from tests.conftest import OpenKeeper
 
 import talekeeper as tk
 from talekeeper.folds import Ref, peak_of
+from talekeeper.ports import Found, Read
 from talekeeper.summarize.salience import tellings, worths
 
 KEY = tk.MemoryKey("acme", "ana", "ash-crown")
@@ -277,3 +281,34 @@ def test_of_turns_worth_the_same_the_shorter_comes_first_and_then_the_newer() ->
     assert [peak.ref.seq for peak in sorted(peaks)] == [5, 4, 3, 2, 1]
     longer = peak_of(6.0, Ref(1, 6, "t6", "", 24))
     assert longer < peaks[1], "a few words more for much more is worth it"
+
+
+async def test_what_newer_rules_find_most_telling_in_an_older_file_is_kept(open_file: OpenKeeper, tmp_path: Path) -> None:
+    async def looked_at() -> tuple[int, str]:
+        """How many entries a context reads where the story was not in memory, and the context."""
+        keeper, read_so_far = await open_file(), 0
+        story, read = await keeper.story(KEY), keeper.store.read
+
+        async def counted(request: Read) -> Found:
+            nonlocal read_so_far
+            found = await read(request)
+            read_so_far += len(found.entries)
+            return found
+
+        keeper.store.read = counted  # type: ignore[method-assign]
+        text = (await story.context("dm", budget=1500, recipe=tk.QUESTION_RECIPE)).text
+        keeper.store.read = read  # type: ignore[method-assign]
+        await keeper.close()
+        return read_so_far, text
+
+    keeper = await open_file()
+    story = await keeper.story(KEY, seats=SEATS)
+    await story.append_many([tk.Draft("dm", f"Mile {number}: Mira pays {number} crowns to the ferryman Odd.") for number in range(900)])
+    await story._hot.checkpoint()
+    await keeper.close()
+    few, wanted = await looked_at()
+    with closing(sqlite3.connect(tmp_path / "stories.db")) as db, db:
+        db.execute("UPDATE folds SET shape = replace(shape, 'telling-', 'formerly-')")
+    many, text = await looked_at()
+    assert (many > 800, text) == (True, wanted)
+    assert await looked_at() == (few, wanted)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 from collections.abc import Sequence
 from contextlib import closing
@@ -14,7 +15,10 @@ from tests.conftest import OpenKeeper
 import talekeeper as tk
 from talekeeper import doctor, memory, remembering
 from talekeeper.formats.jsonl import export_story, import_story
+from talekeeper.hot import AT_ONCE
+from talekeeper.ports import Commit
 from talekeeper.recipe import mark_note
+from talekeeper.stores import SqliteStore
 
 KEY = tk.MemoryKey("acme", "ana", "marks")
 SEATS = [tk.Seat("dm", role="dm"), tk.Seat("rogue"), tk.Seat("bard")]
@@ -348,6 +352,151 @@ async def test_a_gathering_is_stored_with_the_folds(open_file: OpenKeeper) -> No
     again = Words()
     assert await story.gather("bard", again) == Words().merge([before, {"more": 300, "words": 300}])
     assert again.read_turns < 420
+
+
+async def read_again(open_file: OpenKeeper) -> int:
+    """How many turns a gathering reads where the story was not in memory."""
+    keeper = await open_file()
+    story, again = await keeper.story(KEY), Words()
+    assert await story.gather("bard", again) == await plainly(story, "bard")
+    await keeper.close()
+    return again.read_turns
+
+
+@pytest.mark.parametrize("when", ["settled", "closed", "put away", "told on", "much at once"])
+async def test_what_is_gathered_over_stored_folds_is_kept(open_file: OpenKeeper, monkeypatch: pytest.MonkeyPatch, when: str) -> None:
+    keeper = await open_file()
+    story = await long_story(keeper, 1300 if when == "much at once" else 700)
+    await story._hot.checkpoint()
+    await story.gather("bard", Words())
+    write, written = keeper.store.write, asyncio.Event()
+
+    async def noted(commit: Commit) -> int:
+        rev = await write(commit)
+        if commit.gathered:
+            assert len(commit.gathered) <= AT_ONCE, "a little at a time"
+            written.set()
+        return rev
+
+    keeper.store.write = noted  # type: ignore[method-assign]
+    if when == "settled":
+        await story.settle()
+    elif when == "put away":
+        monkeypatch.setattr("talekeeper.keeper.STORIES_IN_MEMORY", 1)
+        await keeper.story(tk.MemoryKey("acme", "ana", "another"), seats=SEATS)
+    elif when == "told on":
+        await story.append_many([tk.Draft("dm", "on and on") for _ in range(300)])
+    if when in ("told on", "much at once"):
+        await asyncio.wait_for(written.wait(), 20)
+        while story._hot.state.shelf.gathered:
+            await asyncio.sleep(0.001)
+    if when != "closed":
+        monkeypatch.setattr("talekeeper.keeper.CLOSING", -1.0)
+    await keeper.close()
+    assert await read_again(open_file) <= (316 if when == "told on" else 16)
+
+
+async def test_what_was_gathered_is_kept_by_one_who_only_reads(open_file: OpenKeeper) -> None:
+    keeper = await open_file()
+    await (await long_story(keeper, 700))._hot.checkpoint()
+    await keeper.close()
+    assert await read_again(open_file) > 500
+    assert await read_again(open_file) <= 16
+
+
+async def test_what_comes_while_folds_are_being_stored_is_kept_too(open_file: OpenKeeper) -> None:
+    keeper = await open_file()
+    story = await long_story(keeper, 100)
+    write = keeper.store.write
+
+    async def slow(commit: Commit) -> int:
+        keeper.store.write = write  # type: ignore[method-assign]
+        await story.gather("bard", Words())
+        return await write(commit)
+
+    keeper.store.write = slow  # type: ignore[method-assign]
+    await story._hot.checkpoint()
+    await keeper.close()
+    assert await read_again(open_file) <= 16
+
+
+async def test_what_cannot_be_kept_is_gathered_again_and_fails_nobody(open_file: OpenKeeper, tmp_path: Path) -> None:
+    keeper = await open_file()
+    await (await long_story(keeper, 1300))._hot.checkpoint()
+    await keeper.close()
+    for _ in range(2):
+        reader = await open_file(await SqliteStore.open(tmp_path / "stories.db", read_only=True))
+        story = await reader.story(KEY)
+        assert await story.gather("bard", Words()) == await plainly(story, "bard")
+        await story.settle()
+        await reader.close()
+
+    class Sets(Words):
+        name = "sets.1"
+
+        def read(self, turns: Sequence[tk.Turn]) -> Any:
+            return {"words": {word for turn in turns for word in turn.text.split()}}
+
+        def merge(self, parts: Sequence[Any]) -> Any:
+            return {"words": set().union(*(part.get("words", ()) for part in parts))}
+
+    keeper = await open_file()
+    story = await keeper.story(KEY)
+    await story.gather("bard", Sets())  # no JSON values, which it was told to make
+    await story.gather("bard", Words())
+    await story.settle()
+    assert not story._hot.state.shelf.gathered
+    assert (await story.context("bard", budget=500)).tokens <= 500
+
+
+async def test_what_was_gathered_over_a_forgotten_turn_is_nowhere_in_the_file(open_file: OpenKeeper, tmp_path: Path) -> None:
+    keeper = await open_file()
+    story = await long_story(keeper, 300)
+    fork = await story.fork(name="elsewhere")
+    await story.edit(7, "the word is xyzzyplugh")
+    for line in (story, fork):
+        await line._hot.checkpoint()
+        await line.gather("bard", Words())
+        await line.settle()
+    file = tmp_path / "stories.db"
+    assert gathered_in(file, "xyzzyplugh")
+    await story.forget(7)
+    for line in (story, fork):
+        assert await line.gather("bard", Words()) == await plainly(line, "bard")
+        await line.settle()
+    assert gathered_in(file, "word3")
+    await keeper.close()
+    assert b"xyzzyplugh" not in file.read_bytes()
+    await (await open_file()).delete(KEY)
+    assert not gathered_in(file, "")
+
+
+def gathered_in(file: Path, word: str) -> int:
+    """How many values have a word in them that was read off turns."""
+    with closing(sqlite3.connect(file)) as db:
+        (count,) = db.execute("SELECT count(*) FROM gathered WHERE value LIKE ?", (f"%{word}%",)).fetchone()
+    return int(count)
+
+
+async def test_a_copy_of_a_story_gathers_what_the_original_gathers(open_keeper: OpenKeeper) -> None:
+    keeper = await open_keeper()
+    story = await long_story(keeper, 300)
+    await story._hot.checkpoint()
+    await story.gather("bard", Words())
+    await story.settle()
+    await story.forget(5)
+    await story.gather("bard", Words())
+    await story.settle()
+    lines = [line async for line in export_story(keeper, KEY)]
+    assert not [line for line in lines if Words.name in line], "what can be read off the turns again is not in it"
+    copy = await open_keeper(":memory:")
+    await import_story(copy, lines)
+    again = await copy.story(KEY)
+    assert await again.gather("bard", Words()) == await story.gather("bard", Words()) == await plainly(story, "bard")
+    await again.settle()
+    assert [line async for line in export_story(copy, KEY)] == lines
+    for one in (keeper, copy):
+        assert await doctor.examine(one, KEY) == []
 
 
 async def test_edits_rewinds_and_forgetting_reach_a_gathering(keeper: tk.Keeper) -> None:

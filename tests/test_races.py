@@ -12,6 +12,7 @@ import pytest
 
 import talekeeper as tk
 from talekeeper.doctor import examine, examine_file
+from talekeeper.marking import store_gathered
 from talekeeper.ports import Commit, Head, Message
 
 if TYPE_CHECKING:
@@ -346,6 +347,70 @@ async def test_what_another_process_stores_just_before_a_turn_is_forgotten_has_n
     assert store.write == write, "there was no race"
 
 
+class Words:
+    """The words that were heard. A `Gathering`."""
+
+    name = "words.1"
+
+    def read(self, turns: Sequence[tk.Turn]) -> list[str]:
+        return sorted({word for turn in turns for word in turn.text.split()})
+
+    def merge(self, parts: Sequence[list[str]]) -> list[str]:
+        return sorted({word for part in parts for word in part})
+
+
+async def gather(story: tk.Story) -> None:
+    await story.gather("dm", Words())
+    await store_gathered(story._hot)
+
+
+@pytest.mark.parametrize("which", ["the same branch", "another branch", "another process"])
+@pytest.mark.parametrize("just", ["before", "after", "while it is taken in"])
+async def test_what_was_gathered_over_a_turn_that_is_being_forgotten_does_not_come_back(
+    two: Two, tmp_path: Path, which: str, just: str
+) -> None:
+    await two.one.edit(50, "The password is xyzzyplugh.")
+    at_it = two.other if which == "another process" else two.one if which == "the same branch" else await two.one.fork()
+    for each in (two.one, at_it):
+        await each._hot.refresh()
+        await each._hot.checkpoint()
+    await at_it.gather("dm", Words())  # and it is at it just when the turn is forgotten
+    assert "xyzzyplugh" in str(at_it._hot.state.shelf.gathered)
+    store = two.one._keeper.store
+    write, head = store.write, store.head
+
+    async def late(commit: Commit) -> int:
+        if commit.erase is None:
+            return await write(commit)
+        store.write = write  # type: ignore[method-assign]
+        if just == "before":
+            await store_gathered(at_it._hot)
+        rev = await write(commit)
+        if just == "after":
+            await store_gathered(at_it._hot)
+        elif just == "while it is taken in":
+            store.head = later  # type: ignore[method-assign]
+        return rev
+
+    async def later(story: int, branch: int) -> Head:
+        store.head = head  # type: ignore[method-assign]
+        await store_gathered(at_it._hot)
+        return await head(story, branch)
+
+    store.write = late  # type: ignore[method-assign]
+    await two.one.forget(50)
+    assert (store.write, store.head) == (write, head), "there was no race"
+    for each in (at_it, two.one, two.other):
+        await gather(each)
+        words = await each.gather("dm", Words())
+        assert "xyzzyplugh." not in words
+    for keeper in (two.one._keeper, two.other._keeper):
+        await keeper.close()
+    assert all(b"xyzzyplugh" not in path.read_bytes() for path in tmp_path.glob("stories.db*"))
+    for keeper in (two.one._keeper, two.other._keeper):
+        await keeper.__aenter__()
+
+
 # -- as fast as they can -------------------------------------------------------------------------------------------------
 
 
@@ -384,6 +449,7 @@ async def act(story: tk.Story, name: str, dice: random.Random) -> None:
         lambda: story.enter("a", dice.choice(["inn", "mill"])),
         lambda: adopt(story, dice),
         lambda: story.context(dice.choice(["dm", "a"]), budget=dice.choice([80, 400])),
+        lambda: gather(story),
     ]
     await dice.choice(calls)()
 
@@ -417,3 +483,4 @@ async def test_two_who_do_whatever_they_like_at_once_leave_a_file_in_order(open_
         line = await keeper.story(KEY, branch=branch.name)
         assert len(await line.turns()) <= line.head == branch.head
         assert (await line.context("a", budget=300)).tokens <= 300
+        assert await line.gather("dm", Words()) == Words().read(await line.turns(seat="dm"))

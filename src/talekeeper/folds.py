@@ -79,7 +79,7 @@ class Node:
     __slots__ = (
         "__weakref__",
         "author", "channel", "children", "closed", "closed_first", "closer", "first", "gathered", "key", "known", "last", "level",
-        "location", "peaks", "placed", "refs", "sentences", "shown", "texts", "tokens", "turn_count", "turns",
+        "location", "peaks", "placed", "refs", "sentences", "shown", "texts", "tokens", "turn_count", "turns", "unstored",
     )  # fmt: skip
 
     key: str
@@ -101,6 +101,7 @@ class Node:
     sentences: tuple[Sentence, ...] | None
     texts: list[TextRecord]
     gathered: dict[str, Any]
+    unstored: dict[str, dict[str, Any]] | None
     shown: Shown | None
     placed: tuple[Sequence[Sentence], Sequence[Sentence]] | None
     peaks: Sequence[Peak] | None
@@ -119,6 +120,7 @@ class Node:
         self.sentences = None
         self.texts = []
         self.gathered = {}
+        self.unstored = None
         self.shown = None
         self.placed = None
         self.peaks = None
@@ -127,6 +129,12 @@ class Node:
         """Tells its turns as they were told when they stood for a part of a chunk, if they were: it is the same text."""
         if part.sentences is not None:
             self.sentences, self.gathered, self.turns = part.sentences, {_TELLING: part.gathered[_TELLING]}, None
+
+    def note(self, name: str, value: Any) -> None:
+        """Keeps what was gathered over the fold. Where the fold is stored already, that is noted: its record says nothing of it."""
+        self.gathered[name] = value
+        if self.unstored is not None:
+            self.unstored.setdefault(self.key, {})[name] = value
 
     def limit(self) -> int:
         """How many tokens the fold's own text may have."""
@@ -154,11 +162,11 @@ class Node:
         if self.author:
             shape["author"] = True
         if self.gathered:
-            shape["gathered"] = self.gathered
+            shape["gathered"] = dict(self.gathered)
         return FoldRecord(self.key, shape, pack_sentences(self.sentences))
 
     @classmethod
-    def from_record(cls, record: FoldRecord, texts: Iterable[TextRecord] = ()) -> Node:
+    def from_record(cls, record: FoldRecord, texts: Iterable[TextRecord] = (), gathered: Mapping[str, Any] | None = None) -> Node:
         shape = record.shape
         node = cls(record.key, shape["level"])
         node.children = tuple(shape.get("children", ()))
@@ -171,7 +179,7 @@ class Node:
         node.location = shape.get("location")
         node.known = tuple(shape.get("known", ()))
         node.author = bool(shape.get("author"))
-        node.gathered = dict(shape.get("gathered", ()))
+        node.gathered = {**shape.get("gathered", {}), **(gathered or {})}
         node.sentences = unpack_sentences(record.sentences)
         node.texts = list(texts)
         return node
@@ -412,10 +420,10 @@ def _stored_peaks(node: Node) -> list[Peak]:
 def _find_peaks(node: Node, children_of: ChildrenOf, turns_of: TurnsOf) -> list[Peak]:
     if node.level:
         found = sorted([peak for child in children_of(node) for peak in peaks(child, children_of, turns_of)])[:PEAKS]
-        node.gathered[_TELLING] = [[peak.worth, *peak.ref] for peak in found]
+        node.note(_TELLING, [[peak.worth, *peak.ref] for peak in found])
         return found
     turns = node.turns if node.turns is not None else turns_of(node.refs)
-    node.gathered[_TELLING] = _worths(turns, [turn for turn in turns if turn.text])
+    node.note(_TELLING, _worths(turns, [turn for turn in turns if turn.text]))
     return _stored_peaks(node)
 
 

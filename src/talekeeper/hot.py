@@ -492,8 +492,12 @@ class Hot:
         texts: dict[str, list[Any]] = {}
         for text in found.texts:
             texts.setdefault(text.key, []).append(text)
+        gathered: dict[str, dict[str, Any]] = {}
+        for one in found.gathered:
+            gathered.setdefault(one.key, {})[one.name] = one.value
         for record in found.folds:
-            self.state.shelf.put(Node.from_record(record, texts.get(record.key, ())))
+            waiting = self.state.shelf.gathered.get(record.key, {})
+            self.state.shelf.put(Node.from_record(record, texts.get(record.key, ()), {**gathered.get(record.key, {}), **waiting}))
         absent = set(wanted) - {record.key for record in found.folds}
         if absent:
             raise Conflict(f"folds are gone from the store: {sorted(absent)[:3]}; another process may have forgotten a turn, try again")
@@ -587,17 +591,18 @@ class Hot:
             if position is None or state.seq == self.saved_at or not self.in_step:  # what others forgot must not come back
                 return
             nodes = list(state.shelf.unsaved.values())
+            records = [node.record() for node in nodes]
             index = {entry.position: list(terms) for entry, terms in self.tail_terms() if terms}
             tail = len(self.tail)
             commit = Commit(
-                story=shared.record.id, rev=shared.record.rev, folds=[node.record() for node in nodes], index=index,
+                story=shared.record.id, rev=shared.record.rev, folds=records, index=index,
                 snapshot=Snapshot(position.branch, state.seq, state.to_json()),
             )  # fmt: skip
             try:
                 await shared.store.write(commit)
             except Conflict:
                 return
-            state.shelf.saved(nodes)
+            state.shelf.saved(nodes, records)
             del self.tail[:tail], self._tail_terms[:tail]
             self.index.grown()
             self.saved_at = position.seq

@@ -8,6 +8,7 @@ import os
 import secrets
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Generator, Sequence
+from contextlib import suppress
 from functools import partial
 from types import TracebackType
 from typing import Any
@@ -17,6 +18,7 @@ from talekeeper.errors import Conflict, InvalidInput, TalekeeperError, UnknownSt
 from talekeeper.folding import Folder, RetryPolicy
 from talekeeper.hot import Hot
 from talekeeper.kept import let_go
+from talekeeper.marking import gathered_much, store_gathered
 from talekeeper.model import MemoryKey, Seat
 from talekeeper.ports import ChatModel, Clock, Commit, Store, TokenCounter, wall_clock
 from talekeeper.recent import Allowance
@@ -86,12 +88,17 @@ class Keeper:
         self._behind.clear()
         clock = asyncio.get_running_loop().time
         until = clock() + CLOSING
-        for hot in [hot for _, hots in self._stories.values() for hot, _ in hots.values()]:
+        lines = [hot for _, hots in self._stories.values() for hot, _ in hots.values()]
+        for hot in lines:
             if clock() < until and hot.ready and hot.state.seq - hot.saved_at >= CHECKPOINT_ON_CLOSE:
                 try:
                     await hot.checkpoint()
                 except TalekeeperError as exc:
                     log.warning("checkpoint on close failed", extra={"story": hot.shared.key.composite(), "error": str(exc)})
+        with suppress(TimeoutError):
+            async with asyncio.timeout_at(until):
+                for hot in lines:
+                    await store_gathered(hot)
         self._stories.clear()
         store, self._store = self._store, None
         await store.close()
@@ -148,6 +155,7 @@ class Keeper:
         for hot, _ in hots.values():
             if hot.ready and hot.state.seq - hot.saved_at >= CHECKPOINT_ON_CLOSE:
                 await hot.checkpoint()
+            await store_gathered(hot)
 
     async def _join(self, shared: Shared, seats: Sequence[Seat]) -> None:
         """Takes seats into a story: new ones join at its present head, known ones get their new settings."""
@@ -218,6 +226,16 @@ class Keeper:
     async def _checkpoint(self, hot: Hot) -> None:
         async with self._saving:
             await hot.checkpoint()
+            await store_gathered(hot)
+
+    def _gathered(self, hot: Hot) -> None:
+        """Something was gathered: much of it is stored at once, off the hot path, and a little with the next checkpoint."""
+        if gathered_much(hot):
+            self._spawn(id(hot.gathered), partial(self._store_gathered, hot))
+
+    async def _store_gathered(self, hot: Hot) -> None:
+        async with self._saving:
+            await store_gathered(hot)
 
     async def _hold_back(self, hot: Hot) -> None:
         """Waits for the story's checkpoint, the longer the more there is to store: stories that are all told faster than they can be kept

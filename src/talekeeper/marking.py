@@ -4,7 +4,8 @@ A *mark* is an entry of the log with data of its own (a moment, an event of the 
 about. It is rewound, forked, exported and forgotten with them, and only those who heard them may know it.
 
 A *gathering* is a value that is read off chunks of turns and merged up the same trees that hold the folds: what it costs follows the
-new turns and not the length of the story (I9), an edit renews exactly what it touches, and each view has its own (I3).
+new turns and not the length of the story (I9), an edit renews exactly what it touches, and each view has its own (I3). It follows from a
+fold's sources and from the gathering's name alone, so it is stored with the fold, or beside it where that was stored before.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ from dataclasses import replace
 from typing import Any, Protocol, TypeVar
 
 from talekeeper import rim
-from talekeeper.errors import StoreCorrupt
+from talekeeper.errors import Conflict, StoreCorrupt, TalekeeperError
 from talekeeper.folds import Node
-from talekeeper.hot import Hot
+from talekeeper.hot import AT_ONCE, Hot
 from talekeeper.model import Marked, Turn
-from talekeeper.ports import Entry, Position
+from talekeeper.ports import Commit, Entry, Position
 from talekeeper.state import CANON, STORY, Chunk, Placed
 
 V = TypeVar("V")
@@ -119,7 +120,7 @@ def topics(hot: Hot, seat: str | None, prefix: str) -> list[str]:
 
 
 async def gather(hot: Hot, seat: str, gathering: Gathering[V], beside: Sequence[V] = ()) -> V:
-    """The gathering's value over all that the seat heard. What was gathered stays with the folds, and is stored with them."""
+    """The gathering's value over all that the seat heard. What was gathered stays with the folds, and is stored with them, or later."""
     name = gathering.name
 
     def told(turns: Sequence[Turn]) -> V:
@@ -128,9 +129,9 @@ async def gather(hot: Hot, seat: str, gathering: Gathering[V], beside: Sequence[
     def value(node: Node) -> V:
         if name not in node.gathered:
             if node.level:
-                node.gathered[name] = gathering.merge([value(child) for child in hot.state.shelf.children(node)])
+                node.note(name, gathering.merge([value(child) for child in hot.state.shelf.children(node)]))
             else:
-                node.gathered[name] = told(node.turns if node.turns is not None else hot.turns_of(node.refs))
+                node.note(name, told(node.turns if node.turns is not None else hot.turns_of(node.refs)))
         return node.gathered[name]  # type: ignore[no-any-return]
 
     def still_open(chunk: Chunk) -> V:
@@ -141,6 +142,30 @@ async def gather(hot: Hot, seat: str, gathering: Gathering[V], beside: Sequence[
         return gathering.merge([*closed, *map(still_open, hot.state.open_for(seat)), *beside])
 
     return await hot.supply(look)
+
+
+def gathered_much(hot: Hot) -> bool:
+    """Whether so much was gathered over stored folds that it should not wait for a checkpoint."""
+    return len(hot.state.shelf.gathered) >= AT_ONCE
+
+
+async def store_gathered(hot: Hot) -> None:
+    """Stores what was gathered over stored folds, a little at a time. It fails nobody: what cannot be stored is gathered again."""
+    while True:
+        async with hot.saving:
+            if not hot.in_step:  # what others forgot must not come back
+                return
+            shelf, record = hot.state.shelf, hot.shared.record
+            some = shelf.unstored(AT_ONCE)
+            if not some:
+                return
+            try:
+                await hot.shared.store.write(Commit(story=record.id, rev=record.rev, gathered=some))
+            except Conflict:
+                return
+            except TalekeeperError:
+                pass
+            shelf.stored(some)
 
 
 def _added_up(hot: Hot, seat: str, name: str, value: Callable[[Node], V], merge: Callable[[Sequence[V]], V]) -> list[V]:

@@ -33,7 +33,7 @@ from talekeeper.folds import (
     sketch,
 )
 from talekeeper.model import AUTHOR_KINDS, Seat, Turn
-from talekeeper.ports import Entry, Position
+from talekeeper.ports import Entry, FoldRecord, GatheredRecord, Position
 from talekeeper.recent import Recent
 from talekeeper.trees import Tree, find, replace
 
@@ -110,6 +110,7 @@ class Shelf:
 
     def __init__(self) -> None:
         self.unsaved: dict[str, Node] = {}
+        self.gathered: dict[str, dict[str, Any]] = {}  # over folds that were stored before it, by their keys: not stored yet
         self._nodes: Recent[str, Node] = Recent()
         self._roots: WeakValueDictionary[str, Node] = WeakValueDictionary()
 
@@ -141,17 +142,34 @@ class Shelf:
         here = self.get(node.key)
         if here is None:
             self._nodes.put(node.key, node)
+            if node.level or node.closer:  # a part of a chunk is never stored, nor is anything of it
+                node.unstored = self.gathered
         return here or node
 
     def trim(self, room: int) -> None:
         """Lets go of folds that were not used for long and are stored."""
         self._nodes.trim(room)
 
-    def saved(self, nodes: Iterable[Node]) -> None:
-        """These are stored now: they may leave memory when the room is needed."""
-        for node in nodes:
+    def saved(self, nodes: Iterable[Node], records: Iterable[FoldRecord]) -> None:
+        """These are stored now, as their records have them: they may leave memory when the room is needed."""
+        for node, record in zip(nodes, records, strict=True):
             self.unsaved.pop(node.key, None)
             self.put(node)
+            for name in node.gathered.keys() - record.shape.get("gathered", {}).keys():  # came while they were being stored
+                node.note(name, node.gathered[name])
+
+    def unstored(self, most: int) -> list[GatheredRecord]:
+        """Some of what was gathered over folds that were stored before it."""
+        waiting = (GatheredRecord(key, name, value) for key, values in self.gathered.items() for name, value in values.items())
+        return list(islice(waiting, most))
+
+    def stored(self, gathered: Iterable[GatheredRecord]) -> None:
+        """It waits no longer."""
+        for one in gathered:
+            values = self.gathered.get(one.key, {})
+            values.pop(one.name, None)
+            if not values:
+                self.gathered.pop(one.key, None)
 
     def drop_saved(self) -> None:
         """Forgets what is stored anyway, so that it is read again with its newest texts."""

@@ -16,7 +16,7 @@ from talekeeper import rim
 from talekeeper.errors import Conflict, InvalidInput, UnknownFold, UnknownTurn, WrongType, quoted
 from talekeeper.folds import rewritten_key
 from talekeeper.forgetting import erasure
-from talekeeper.marking import marked
+from talekeeper.marking import Gathering, V, marked, store_gathered
 from talekeeper.model import AUTHOR_KINDS, BranchInfo, Fold, Health, HealthState, Mark, Marked, Stats, Turn, TurnRef
 from talekeeper.paragraphs import as_fold
 from talekeeper.ports import Branch, Commit, Entry, Position, Span, StoryRecord, targets
@@ -55,6 +55,12 @@ class Story(Telling, Remembering):
         """The story as it stood just after that turn (0: before the first), to look at. Nothing is changed by it."""
         await self._hot.refresh()
         return await look_back(self._hot, (await self._place(turn)).seq)
+
+    async def gather(self, seat: str, gathering: Gathering[V], *, beside: Sequence[V] = ()) -> V:
+        """The gathering's value over all that the seat heard, at a cost that follows what is new. `beside`: values of yours in it."""
+        value = await super().gather(seat, gathering, beside=beside)
+        self._keeper._gathered(self._hot)
+        return value
 
     # -- time travel -----------------------------------------------------------------------------------------------------
 
@@ -421,6 +427,7 @@ class Story(Telling, Remembering):
         await self._keeper._folder(hot).settle()
         if hot.overdue or hot.saving.locked():
             await hot.checkpoint()
+        await store_gathered(hot)
 
     def watch(self, watcher: Callable[[Health, Health], None]) -> Callable[[], None]:
         """Calls the watcher, with the health before and after, when a model's fold has come in and when health changes, until what

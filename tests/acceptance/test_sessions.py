@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from tests.acceptance.tale import Teller
 from tests.acceptance.test_the_ninth_bell import SEATS as NINTH_BELL
@@ -93,34 +95,53 @@ async def test_who_joins_late_knows_of_the_sessions_it_heard(keeper: tk.Keeper) 
     assert [(session.number, session.title) for session in await list_sessions(story, "druid")] == [(1, "The crown")]
 
 
-class Watching(InMemoryStore):
-    """Counts what is read of the log. In memory a fold that is stored is the one at hand, with what is gathered over it later."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.entries = 0
-
-    async def read(self, request: Read) -> Found:
-        found = await super().read(request)
-        self.entries += len(found.entries)
-        return found
+class Lasting(InMemoryStore):
+    """Can be opened again."""
 
     async def close(self) -> None:
-        """It is opened again."""
+        """It goes on."""
 
 
-async def test_a_session_is_told_without_reading_the_log() -> None:
-    store = Watching()
-    async with tk.open(store, counter=tk.Heuristic(), clock=lambda: NOW) as keeper:
-        story = await campaign(keeper, filler=700)
-        await session_summary(story, "bard", 2)
-        await recap(story, "bard")
-        await story.settle()
-    async with tk.open(store, counter=tk.Heuristic(), clock=lambda: NOW) as keeper:
-        story = await keeper.story(KEY)
-        store.entries = 0
+@pytest.fixture(params=["memory", "sqlite"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> InMemoryStore | Path:
+    """Where a story can be found again."""
+    return Lasting() if request.param == "memory" else tmp_path / "stories.db"
+
+
+async def told_again(place: InMemoryStore | Path) -> tuple[int, int]:
+    """How many entries are read for a session's summary, and for a recap behind it, where the story was not in memory."""
+    read_so_far = 0
+    async with tk.open(place, counter=tk.Heuristic(), clock=lambda: NOW) as keeper:
+        story, read = await keeper.story(KEY), keeper.store.read
+
+        async def counted(request: Read) -> Found:
+            nonlocal read_so_far
+            found = await read(request)
+            read_so_far += len(found.entries)
+            return found
+
+        keeper.store.read = counted  # type: ignore[method-assign]
         assert "Ormund" in (await session_summary(story, "bard", 2)).text
-        assert store.entries < 300, f"{store.entries} entries of {story.head} were read"
+        for_summary = read_so_far
+        assert "Ormund" in (await recap(story, "bard", budget=2000)).text
+        keeper.store.read = read  # type: ignore[method-assign]
+        return for_summary, read_so_far - for_summary
+
+
+@pytest.mark.parametrize("told", ["as it goes", "when all is stored", "never"])
+async def test_a_session_is_told_without_reading_the_log(place: InMemoryStore | Path, told: str) -> None:
+    async with tk.open(place, counter=tk.Heuristic(), clock=lambda: NOW) as keeper:
+        story = await campaign(keeper, filler=700)
+        if told == "when all is stored":
+            await story.settle()
+            await story._hot.checkpoint()
+        if told != "never":
+            await session_summary(story, "bard", 2)
+            await recap(story, "bard")
+    if told == "never":
+        assert sum(await told_again(place)) > 2000, "someone has to read it once, and who does may be one who only reads"
+    for_summary, for_recap = await told_again(place)
+    assert (for_summary < 100, for_recap < 100) == (True, True), f"{for_summary} and {for_recap} entries of 2112 were read"
 
 
 # -- when the story is taken up again -----------------------------------------------------------------------------------------------

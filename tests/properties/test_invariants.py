@@ -22,6 +22,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 import talekeeper as tk
 from talekeeper.doctor import examine
+from talekeeper.marking import gather, store_gathered
+from talekeeper.replay import Replay
 from talekeeper.testing.models import MoodyModel
 
 KEY = tk.MemoryKey("tenant", "user", "campaign")
@@ -61,6 +63,18 @@ class Told:
         """The word that stands in this turn and in no other; moving about has none."""
         word = self.text.split()[0]
         return word if re.fullmatch(r"x\d+x", word) else "xnonex"
+
+
+class Heard:
+    """All that was heard, in no order of its own. A `Gathering`."""
+
+    name = "heard.1"
+
+    def read(self, turns: Sequence[tk.Turn]) -> list[list[str]]:
+        return sorted([turn.id, turn.text] for turn in turns)
+
+    def merge(self, parts: Sequence[list[list[str]]]) -> list[list[str]]:
+        return sorted(row for part in parts for row in part)
 
 
 @dataclass
@@ -116,6 +130,9 @@ class Invariants(RuleBasedStateMachine):
             try:
                 self.run(self.store())
                 assert self.run(examine(self.keeper, KEY)) == [], "I4, I5: what is stored is not what the log adds up to"
+                if self.durable:
+                    self.reopen()
+                self.run(self.check_gathered_anew())
             finally:
                 self.run(self.keeper.close())
         self.loop.close()
@@ -286,6 +303,30 @@ class Invariants(RuleBasedStateMachine):
             self.lines[name] = Line(list(self.line.entries))
         self.line.entries[-1] = Told(turn.id, turn.text, turn.audience, turn.kind)
         assert last.id in {swipe.id for swipe in self.run(self.story.swipes())}
+
+    # -- what is gathered over what was told -----------------------------------------------------------------------------
+
+    @rule(seat=st.sampled_from([seat.id for seat in SEATS]), stored=st.booleans())
+    def gather(self, seat: str, stored: bool) -> None:
+        self.run(self.check_gathered(seat))
+        if stored:
+            self.run(store_gathered(self.story._hot))
+
+    async def check_gathered(self, seat: str) -> None:
+        """A gathering is what the turns give that the seat heard, as they read now."""
+        heard = [told for told in self.line.entries if told is not None and not told.forgotten and seat in told.audience]
+        assert await self.story.gather(seat, Heard()) == sorted([told.id, told.text] for told in heard)
+
+    async def check_gathered_anew(self) -> None:
+        """Whatever was stored of it: a replay of the log, which knows of none, gathers the same on every branch."""
+        record = await self.keeper.store.load(KEY)
+        assert record is not None
+        for branch in record.branches.values():
+            hot = (await self.keeper.story(KEY, branch=branch.name))._hot
+            replay = Replay(self.keeper, record, branch, None)
+            await replay.go(hot.head)
+            for seat in SEATS:
+                assert await gather(hot, seat.id, Heard()) == await gather(replay.hot, seat.id, Heard())
 
     # -- the summarizer and the store --------------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@
     {"type": "end", "entries": 256, …}                                       how many lines of each kind: nothing was cut off
 
 Lines stand in the order in which they can be applied: an entry behind its predecessors, a text behind the entry that was its branch's
-head. What can be derived from the log (other folds, snapshots, the index) is derived again, and not in the file.
+head. What can be derived from the log (other folds, snapshots, the index, what was gathered) is derived again, and not in the file.
 
 Both directions stream: the log passes by in pages. An import is all or nothing: until its last line was read, the new story is marked
 as unfinished, and a line that does not fit takes it away again.
