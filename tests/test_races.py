@@ -13,7 +13,7 @@ import pytest
 import talekeeper as tk
 from talekeeper.doctor import examine, examine_file
 from talekeeper.marking import store_gathered
-from talekeeper.ports import Commit, Head, Message
+from talekeeper.ports import Commit, Found, Head, Message, Read
 
 if TYPE_CHECKING:
     from tests.conftest import OpenKeeper
@@ -409,6 +409,35 @@ async def test_what_was_gathered_over_a_turn_that_is_being_forgotten_does_not_co
     assert all(b"xyzzyplugh" not in path.read_bytes() for path in tmp_path.glob("stories.db*"))
     for keeper in (two.one._keeper, two.other._keeper):
         await keeper.__aenter__()
+
+
+async def test_what_was_read_before_a_turn_was_forgotten_and_comes_after_it_is_not_gathered(two: Two, tmp_path: Path) -> None:
+    """The other is reading the turn while the one forgets it, and has taken that in before it gets what it was reading."""
+    secret = await two.one.append("dm", "The password is xyzzyplugh.")
+    await close_a_larger_fold(two.one)
+    keeper = two.other._keeper
+    await keeper.close()
+    await keeper.__aenter__()
+    story = await keeper.story(KEY)
+    store, read = keeper.store, keeper.store.read
+
+    async def slow(request: Read) -> Found:
+        found = await read(request)
+        if any("xyzzyplugh" in entry.text for entry in found.entries):
+            store.read = read  # type: ignore[method-assign]
+            await two.one.forget(secret)
+            await story._hot.refresh()
+        return found
+
+    store.read = slow  # type: ignore[method-assign]
+    assert "xyzzyplugh." not in await story.gather("dm", Words())
+    assert store.read == read, "there was no race"
+    await store_gathered(story._hot)
+    for each in (two.one._keeper, keeper):
+        await each.close()
+    assert all(b"xyzzyplugh" not in path.read_bytes() for path in tmp_path.glob("stories.db*"))
+    for each in (two.one._keeper, keeper):
+        await each.__aenter__()
 
 
 # -- as fast as they can -------------------------------------------------------------------------------------------------

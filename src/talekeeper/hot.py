@@ -468,14 +468,14 @@ class Hot:
             self._trim()
 
     async def _supplied(self, work: Callable[[], T]) -> T:
-        last: tuple[Any, ...] = ()
+        last: tuple[Any, ...] = ()  # with the state in which it was missing: after that is made anew, it may be missing again
         while True:
             try:
                 return work()
             except Missing as missing:
-                if last == (missing.folds, missing.positions):
-                    raise StoreCorrupt(f"the store lacks what its own records name: {last}; run `talekeeper doctor`") from missing
-                last = missing.folds, missing.positions
+                if last == (missing.folds, missing.positions, self._state):
+                    raise StoreCorrupt(f"the store lacks what its own records name: {last[:2]}; run `talekeeper doctor`") from missing
+                last = missing.folds, missing.positions, self._state
                 if missing.folds:
                     await self._fetch_folds(missing.folds)
                 if missing.positions:
@@ -488,7 +488,10 @@ class Hot:
         wanted = [key for key in keys if self.state.shelf.get(key) is None]
         if not wanted:
             return
+        state = self._state
         found = await self.read(folds=wanted)
+        if state is not self._state:
+            return  # read before all was loaded anew, and perhaps forgotten since
         texts: dict[str, list[Any]] = {}
         for text in found.texts:
             texts.setdefault(text.key, []).append(text)
@@ -496,16 +499,17 @@ class Hot:
         for one in found.gathered:
             gathered.setdefault(one.key, {})[one.name] = one.value
         for record in found.folds:
-            waiting = self.state.shelf.gathered.get(record.key, {})
-            self.state.shelf.put(Node.from_record(record, texts.get(record.key, ()), {**gathered.get(record.key, {}), **waiting}))
+            waiting = state.shelf.gathered.get(record.key, {})
+            state.shelf.put(Node.from_record(record, texts.get(record.key, ()), {**gathered.get(record.key, {}), **waiting}))
         absent = set(wanted) - {record.key for record in found.folds}
         if absent:
             raise Conflict(f"folds are gone from the store: {sorted(absent)[:3]}; another process may have forgotten a turn, try again")
 
     async def fetch_turns(self, positions: Iterable[Position]) -> list[Turn]:
         """Turns by position, as of now, edits applied. Their lines stay in memory for a while."""
+        state = self._state
         turns = await self.read_turns(positions)
-        for entry, turn in turns:
+        for entry, turn in turns if state is self._state else ():  # else they may have been forgotten since
             if entry.kind not in AUTHOR_KINDS:
                 self.line(entry, turn)
         return [turn for _, turn in turns]
