@@ -24,7 +24,13 @@ def report(*points: Point, share: float = 0.5, packages: tuple[str, ...] | None 
         limit="L",
         ours="ours",
         throughput=Throughput(
-            stories=1_000, ours=Rate(rows_per_second=300_000 * share, cpu_us=9), ceiling=ceiling, heap=ceiling, waited_ms=40
+            stories=1_000,
+            ours=Rate(rows_per_second=300_000 * share, cpu_us=9),
+            ceiling=ceiling,
+            heap=ceiling,
+            share=share,
+            share_of_heap=share / 2,
+            waited_ms=40,
         ),
         footprint=Footprint(import_ms=50, ready_ms=90, yardstick_ms=100, packages=packages),
         skipped={"a peer": "to compare, install it"},

@@ -65,7 +65,7 @@ class Options:
     batch_seconds: float = 0.5
     resumes: int = 9
     stories: int = 1_000
-    volleys: int = 20
+    volleys: int = 10
     starts: int = 7
     seed: int = 7
     directory: Path | None = None
@@ -73,7 +73,7 @@ class Options:
     @classmethod
     def quick(cls) -> Options:
         """A look within 20 seconds: short stories, few repetitions, no peers."""
-        return cls(sizes=(100, 1_000), rounds=4, batch=25, written_turns=200, peers=False, resumes=3, stories=200, volleys=5, starts=3)
+        return cls(sizes=(100, 1_000), rounds=4, batch=25, written_turns=200, peers=False, resumes=3, stories=200, volleys=3, starts=3)
 
 
 def run(options: Options, progress: Progress) -> Report:
