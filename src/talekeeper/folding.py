@@ -148,7 +148,7 @@ class Folder:
                 for node in nodes:
                     if generation != self.hot.shared.generation:
                         break  # something may have been forgotten: they are to be looked at again
-                    failure = await self._fold(node)
+                    failure = await self._fold(node.key)
                     if failure is None:
                         silent = refused = 0
                         continue
@@ -163,15 +163,20 @@ class Folder:
             elif self._spent:  # on a text that came to nothing, since the story was rewound meanwhile
                 await self._report(self.health)
 
-    async def _fold(self, node: Node) -> SummaryFailed | None:
+    async def _fold(self, key: str) -> SummaryFailed | None:
         """Makes one fold, with retries. Returns what stood against it, where it was given up."""
         while True:
             before = len(self._spent)
             try:
-                pieces = await self.hot.supply(lambda: self._pieces(node))
+                node = await self._node(key)
+                pieces = await self.hot.supply(lambda node=node: self._pieces(node))  # type: ignore[misc]
                 sentences = await self._sentences(node, pieces)
                 has_spoken = len(self._spent) > before
-                await self._commit(node, sentences, pieces)
+                await self._commit(key, sentences, pieces)
+            except Conflict:  # the fold is gone: a turn of it was forgotten
+                self._given_up.add(key)
+                await self.hot.refresh()
+                return None
             except SummaryFailed as failure:
                 if not await self._failed(failure):
                     return failure
@@ -180,9 +185,14 @@ class Folder:
                 await self._report(Health(summarizer="model"))
             return None
 
-    async def _sentences(self, node: Node, pieces: list[Piece]) -> list[list[object]]:
+    async def _node(self, key: str) -> Node:
+        """The fold as it is now: whoever was loaded anew since has it without what was forgotten."""
+        return await self.hot.supply(lambda: self.hot.state.shelf.node(key))
+
+    async def _sentences(self, node: Node, pieces: list[Piece]) -> list[list[object]] | None:
+        """What the model makes of the fold; None where it has done so on another branch, and no call is needed."""
         if node.texts:
-            return [list(row) for row in node.texts[-1].sentences]  # made on another branch: no call needed
+            return None
         assert self.janitor is not None
         if sum(estimate_tokens(piece.text) for piece in pieces) <= node.limit():  # short enough as it is, or most of it was forgotten
             if node.level == 0:
@@ -211,7 +221,7 @@ class Folder:
             await asyncio.sleep(self.policy.pause_after(failures))
         return trying
 
-    async def _commit(self, node: Node, sentences: list[list[object]], pieces: list[Piece]) -> None:
+    async def _commit(self, key: str, made: list[list[object]] | None, pieces: list[Piece]) -> None:
         """Stores the text as born at the very head: no context that was shown before changes by it (I4). `SummaryFailed` where the
         store does not take it. Nothing is stored where the fold is no longer made of these pieces: a turn may have been forgotten."""
         hot = self.hot
@@ -219,15 +229,19 @@ class Folder:
             for _ in range(8):
                 if not hot.in_step:
                     await hot.refresh()
-                record = hot.shared.record
-                if hot.path.head <= hot.path.base or await hot.supply(lambda: self._pieces(node)) != pieces:
+                record, node = hot.shared.record, await self._node(key)
+                if hot.path.head <= hot.path.base or await hot.supply(lambda node=node: self._pieces(node)) != pieces:  # type: ignore[misc]
                     return  # rewound, edited or forgotten meanwhile
-                text = TextRecord(node.key, hot.path.branch, hot.state.seq, sentences)
-                commit = Commit(
-                    story=record.id, rev=record.rev, touch=True, heads={text.branch: text.born}, texts=[text],
-                    spending=_sum(self._spent),
-                )  # fmt: skip
+                if made is None and not node.texts:
+                    return  # forgotten with what it was made from
+                sentences = [list(row) for row in node.texts[-1].sentences] if made is None else made
                 try:
+                    await hot.store(node)
+                    text = TextRecord(key, hot.path.branch, hot.state.seq, sentences)
+                    commit = Commit(
+                        story=record.id, rev=record.rev, touch=True, heads={text.branch: text.born}, texts=[text],
+                        spending=_sum(self._spent),
+                    )  # fmt: skip
                     rev = await hot.shared.store.write(commit)
                 except Conflict:
                     await hot.refresh()

@@ -24,26 +24,24 @@ Known = Mapping[str, tuple[str, ...]]
 """The names that a fold knows of, by its key."""
 
 
-async def erasure(keeper: Keeper, hot: Hot, name: str, at: Position, clean: Collection[str], story: StoryRecord) -> Commit | None:
-    """Blanks the turn and its edits, takes the folds made from it out, and puts them back made anew from what is left. None where there is
-    nothing of it but folds that are clean."""
+async def erasure(keeper: Keeper, hot: Hot, name: str, at: Position, story: StoryRecord) -> Commit:
+    """Blanks the turn and its edits, takes the folds made from it out, and puts them back made anew from what is left: all that there is.
+    Whatever someone else adds meanwhile makes the commit fail, to be made again; what comes after it is made of what is left."""
     found = await hot.read(positions=[at], targeting=[name], all_folds=True)
     records = {record.key: record for record in found.folds}
-    made_from_it = [key for key in _made_from(name, (), records.values()) if key not in clean]
+    made_from_it = _made_from(name, (), records.values())
     authored = (await hot.read(targeting=made_from_it)).entries if made_from_it else ()
     entries = [entry for entry in (*found.entries, *authored) if entry.text]
-    if not entries and not made_from_it:
-        return None
     blank = {entry.position: _blank(hot, entry) for entry in entries}
     mentioned = any((entry.extra or {}).get("mentions") for entry in entries)
     known = await _known_without(keeper, story, at, blank) if mentioned else {}
     labels = {key: tuple(record.shape.get("known", ())) for key, record in records.items()}
     elsewhere = [key for key, record in records.items() if key in known and not record.shape["level"] and labels[key] != known[key]]
-    tainted = [key for key in _made_from(name, elsewhere, records.values()) if key not in clean] if elsewhere else made_from_it
+    tainted = _made_from(name, elsewhere, records.values()) if elsewhere else made_from_it
     again = await _remade(hot, {key: Node.from_record(record) for key, record in records.items()}, tainted, blank, known)
     authors = any(entry.kind in AUTHOR_KINDS for entry in entries)
     erase = Erase(
-        entries=list(blank.values()), folds=tainted,
+        entries=list(blank.values()), folds=tainted, extent=found.extent,
         # a snapshot knows what was mentioned, in which folds, and what the author did: those must be made anew, too
         snapshots=mentioned or authors or any(node.known != labels[node.key] for node in again),
         index={one.position: list(index_terms(one.text, one.voice, one.kind)) for one in entries if one.kind != "mark"},
@@ -59,8 +57,7 @@ def _blank(hot: Hot, entry: Entry) -> Entry:
 
 
 def _made_from(turn: str, others: Collection[str], records: Iterable[FoldRecord]) -> list[str]:
-    """The keys of all folds that a turn went into, or any of some folds, smaller ones first. One of which a part is gone was stored while
-    that was being erased."""
+    """The keys of all folds that a turn went into, or any of some folds, smaller ones first; and of such as lack a part."""
     tainted: dict[str, None] = {}
     whole: set[str] = set()
     for record in sorted(records, key=lambda record: record.shape["level"]):

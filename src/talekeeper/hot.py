@@ -11,7 +11,7 @@ commit. Until then they exist in memory only; after a crash they are derived aga
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
@@ -81,7 +81,6 @@ class Hot:
         "manners", "marked", "name", "path", "plans", "ready", "saved_at", "saving", "shared", "tail", "watchers",
     )  # fmt: skip
     path: Path
-    saved_at: int
     _state: State
 
     def __init__(self, shared: Shared, name: str) -> None:
@@ -89,6 +88,8 @@ class Hot:
         self.name = name
         self.lock = Turnstile()
         self.saving = asyncio.Lock()
+        self.watchers: list[Callable[[Health, Health], None]] = []
+        self._at_work = 0
         self.ready = False
         self._newest: tuple[Turn | None, str] = None, ""  # the last turn of the backlog, and how it reads as a line if that is known
         self._backlog: list[Any] = []  # the fields of entries, one behind the other: no object of their own for Python's garbage collector
@@ -99,7 +100,6 @@ class Hot:
         self._lines: Recent[tuple[int, int], Line] = Recent()
         self._marks: Recent[tuple[int, int], Entry] = Recent()
         self._marks_at_once = 0
-        self._at_work = 0
         self._grown = 0
         self.index = Index()
         self.marked: Recent[Position, dict[str | None, Any]] = Recent()  # marks as seats may know them, until a turn is edited
@@ -109,8 +109,7 @@ class Hot:
         self._texts_version = -1
         self._generation = -1
         self._numbers: dict[tuple[str, ...], int] = {}
-        self.head = self._extracted_at = 0
-        self.watchers: list[Callable[[Health, Health], None]] = []
+        self.head = self.saved_at = self._extracted_at = 0
         self.manners: dict[tuple[Any, ...], Manner] = {}  # by speaker, kind, location and heard_by, until someone moves
 
     @property
@@ -216,12 +215,20 @@ class Hot:
                 break
         known = self.ready and self._generation == shared.generation
         if not known or self.path.branch != branch.id or self.path.base != branch.at:
-            await self._load(branch, head.seq)
-        elif self._texts_version != shared.texts_version:
-            await self._take_in_record()
-        behind = self.state.seq < head.seq
-        while self.state.seq < head.seq:
-            last = min(head.seq, self.state.seq + 1024)
+            anew = Hot(shared, self.name)  # aside: whoever is at work with this one shall not see half of another
+            await anew._load(branch, head.seq)
+            await anew._replay(head.seq)
+            self._become(anew)
+        else:
+            if self._texts_version != shared.texts_version:
+                await self._take_in_record()
+            await self._replay(head.seq)
+
+    async def _replay(self, head: int) -> None:
+        """Takes in the entries up to the head."""
+        behind = self.state.seq < head
+        while self.state.seq < head:
+            last = min(head, self.state.seq + 1024)
             self.path.head = max(self.path.head, last)
             found = await self.read(spans=[Span(*piece) for piece in self.path.spans(self.state.seq + 1, last)])
             for entry in found.entries:
@@ -230,6 +237,27 @@ class Hot:
                 raise Conflict("the log moved while it was read; try again")
         if behind:
             await self._fetch_texts(self.state.shelf.unsaved)  # replayed folds may have been through a model before
+
+    def _become(self, other: Hot) -> None:
+        """Takes over all that the other knows of the story. Those who wait for this one, or are at work with it, stay with it."""
+        for slot in _KNOWLEDGE:
+            setattr(self, slot, getattr(other, slot))
+
+    @property
+    def loaded(self) -> object:
+        """Another one whenever all was loaded anew: what was begun before that holds no more."""
+        return self._state
+
+    def let_go(self) -> None:
+        """Keeps nothing in memory: for a branch that nobody can load any more, because its name is gone."""
+        anew = Hot(self.shared, self.name)
+        anew.path, anew._state = self.path, self._blank_state()
+        self._become(anew)
+
+    def _blank_state(self) -> State:
+        record = self.shared.record
+        config = record.config
+        return State(seats_of(config), config["since"], record.channels, Shelf(), placed=bool(config.get("placed")))
 
     async def _take_in_record(self) -> None:
         """Seats, channels and model texts may have come from elsewhere."""
@@ -268,25 +296,9 @@ class Hot:
 
     async def _load(self, branch: Branch, head: int) -> None:
         """The state from the newest snapshot on the path; the entries behind it are yet to be replayed."""
-        record, version, generation = self.shared.record, self.shared.texts_version, self.shared.generation
-        self.ready = False
-        self.path = path_to(record.branches, branch.id, head)
-        self._lines.clear()
-        self._marks.clear()
-        self.index = Index()
-        self.marked.clear()
-        self.gathered.clear()
-        self._known = {}
-        self._made.clear()
-        self._digests.clear()
-        self.plans.clear()
-        self.tail.clear()
-        self._tail_terms.clear()
-        self._backlog.clear()
-        self._newest = None, ""
-        config = record.config
-        self._state = State(seats_of(config), config["since"], record.channels, Shelf(), placed=bool(config.get("placed")))
-        self.manners.clear()
+        version, generation = self.shared.texts_version, self.shared.generation
+        self.path = path_to(self.shared.record.branches, branch.id, head)
+        self._state = self._blank_state()
         on = [Span(number, first, min(last, head)) for number, first, last in self.path.segments if first <= min(last, head)]
         found = await self.read(snapshot_on=on)
         if found.snapshot is not None:
@@ -437,9 +449,11 @@ class Hot:
         known = {place: mark for place in places if (mark := self._marks.get(place)) is not None}
         absent = [place for place in places if place not in known]
         if absent:
+            state = self._state
             for entry in (await self.read(positions=absent)).entries:
                 known[entry.position] = entry
-                self._marks.put(entry.position, entry)
+                if state is self._state:  # else it may have been forgotten since
+                    self._marks.put(entry.position, entry)
         return [known[place] for place in places if place in known]
 
     def channels_of(self, seat: str) -> set[int]:
@@ -611,6 +625,26 @@ class Hot:
             self.index.grown()
             self.saved_at = position.seq
 
+    async def store(self, node: Node) -> None:
+        """Stores a fold, and what it is made of, if it is not stored yet. What nobody can derive again, a model's text or the author's own
+        words, comes after the fold it is about: else nobody could tell what it was made from, and forget it with that. May raise
+        `Conflict`."""
+        nodes = await self.supply(lambda: list(self._unsaved_of(node)))
+        if nodes:
+            if not self.in_step:
+                raise Conflict("the story moved on; try again")
+            state, record, records = self._state, self.shared.record, [each.record() for each in nodes]
+            await self.shared.store.write(Commit(record.id, record.rev, folds=records))
+            state.shelf.saved(nodes, records)
+
+    def _unsaved_of(self, node: Node) -> Iterator[Node]:
+        shelf = self.state.shelf
+        if node.key in shelf.unsaved:
+            for child in shelf.children(node):
+                yield from self._unsaved_of(child)
+            extract(node, shelf.children, self.turns_of)
+            yield node
+
     async def _extract_unsaved(self) -> None:
         """Makes the extractive texts that are missing, a few at a time, so that others get their turn."""
         while True:
@@ -623,3 +657,7 @@ class Hot:
                 await self.supply(lambda node=node, shelf=shelf: extract(node, shelf.children, self.turns_of))  # type: ignore[misc]
                 if count % AT_A_TIME == AT_A_TIME - 1:
                     await asyncio.sleep(0)
+
+
+_KNOWLEDGE = [slot for slot in Hot.__slots__ if slot not in ("_at_work", "lock", "name", "saving", "shared", "watchers")]
+"""What a branch in memory knows of the story."""

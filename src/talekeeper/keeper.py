@@ -60,7 +60,7 @@ class Keeper:
         self._allowance = Allowance()
         self._slots: asyncio.Semaphore
         self._saving: asyncio.Semaphore
-        self._behind: dict[int, asyncio.Task[None]] = {}  # what runs in the background, by what it is for
+        self._behind: dict[tuple[int, str], asyncio.Task[None]] = {}  # what runs in the background, by what it is for
 
     # -- opening and closing ---------------------------------------------------------------------------------------------
 
@@ -217,11 +217,11 @@ class Keeper:
     def _appended(self, hot: Hot) -> None:
         """Something was appended: starts what is due, off the hot path."""
         if hot.overdue:
-            self._spawn(id(hot.tail), partial(self._checkpoint, hot))
+            self._spawn((id(hot), "checkpoint"), partial(self._checkpoint, hot))
         if self.has_model:
             folder = self._folder(hot)
             if folder.moved():
-                self._spawn(id(folder), folder.work)
+                self._spawn((id(folder), "folds"), folder.work)
 
     async def _checkpoint(self, hot: Hot) -> None:
         async with self._saving:
@@ -231,7 +231,7 @@ class Keeper:
     def _gathered(self, hot: Hot) -> None:
         """Something was gathered: much of it is stored at once, off the hot path, and a little with the next checkpoint."""
         if gathered_much(hot):
-            self._spawn(id(hot.gathered), partial(self._store_gathered, hot))
+            self._spawn((id(hot), "gathered"), partial(self._store_gathered, hot))
 
     async def _store_gathered(self, hot: Hot) -> None:
         async with self._saving:
@@ -240,16 +240,16 @@ class Keeper:
     async def _hold_back(self, hot: Hot) -> None:
         """Waits for the story's checkpoint, the longer the more there is to store: stories that are all told faster than they can be kept
         must not fill the memory."""
-        task = self._behind.get(id(hot.tail))
+        task = self._behind.get((id(hot), "checkpoint"))
         if task is not None:
             await asyncio.wait([task], timeout=min(MOST_HELD, HELD * hot.lag**2))
 
-    def _spawn(self, name: int, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    def _spawn(self, name: tuple[int, str], work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         running = self._behind.get(name)
         if running is None or running.done():  # one that was cancelled before it began is still there
             self._behind[name] = asyncio.get_running_loop().create_task(self._run(name, work))
 
-    async def _run(self, name: int, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    async def _run(self, name: tuple[int, str], work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         try:
             await work()
         except TalekeeperError as exc:

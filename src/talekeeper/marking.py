@@ -72,6 +72,7 @@ async def _read_marks(hot: Hot, seat: str | None, topic: str, limit: int | None)
 
 async def _get_to_know(hot: Hot, seat: str | None, places: Sequence[Position]) -> dict[Position, tuple[int, int, Marked]]:
     """The marks at some places as the seat may know them, each behind its place in the order of turns."""
+    loaded = hot.loaded
     entries = [entry for entry in await hot.marks_at(places) if entry.text]
     told = [_told(entry) for entry in entries]
     numbers = told if seat is None or not any(told) else await hot.supply(lambda: hot.state.ordinals(seat, told))
@@ -80,7 +81,8 @@ async def _get_to_know(hot: Hot, seat: str | None, places: Sequence[Position]) -
         rows = hot.marked.get(entry.position) or {None: (at or entry.seq, entry.seq, marked(hot, entry))}
         first, then, mark = rows[None]
         known[entry.position] = rows[seat] = first, then, mark if seat is None else replace(mark, turn=number if at else 0)
-        hot.marked.put(entry.position, rows)
+        if loaded is hot.loaded:
+            hot.marked.put(entry.position, rows)
     return known
 
 

@@ -217,6 +217,13 @@ class Read:
     all_folds: bool = False
 
 
+class Extent(NamedTuple):
+    """How much in a story is about other things in it: its folds, and what its entries target. Both only grow, but for erasures."""
+
+    folds: int
+    targets: int
+
+
 @dataclass(frozen=True, slots=True)
 class Found:
     """What was fetched. Entries of spans come in the order of the spans, then those of positions, of ids, and those whose
@@ -224,7 +231,7 @@ class Found:
 
     `outlines` are those of the positions asked for, as far as they exist, in no particular order.
     `texts` holds the model texts of the folds asked for, `gathered` what was gathered over them, in no particular order.
-    `snapshot` is the newest one on the given path (spans newest first).
+    `snapshot` is the newest one on the given path (spans newest first). `extent` comes with `all_folds`.
     """
 
     entries: Sequence[Entry] = ()
@@ -233,17 +240,21 @@ class Found:
     texts: Sequence[TextRecord] = ()
     gathered: Sequence[GatheredRecord] = ()
     snapshot: Snapshot | None = None
+    extent: Extent | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Erase:
     """What leaves the store physically: entries are replaced by what is left of them, folds go with their model texts and with what was
-    gathered over them, index rows go by the terms they were made of, and all of the story's snapshots go if `snapshots` says so."""
+    gathered over them, index rows go by the terms they were made of, and all of the story's snapshots go if `snapshots` says so.
+
+    `extent`: what there was to look through. The write raises `Conflict` where there is more by now, which may have to go as well."""
 
     entries: Sequence[Entry] = ()
     folds: Sequence[str] = ()
     index: Mapping[Position, Sequence[str]] = field(default_factory=dict)
     snapshots: bool = False
+    extent: Extent | None = None
 
 
 class Commit(NamedTuple):

@@ -13,6 +13,7 @@ from functools import cache, partial
 from itertools import chain
 
 from talekeeper import recall
+from talekeeper.errors import Conflict
 from talekeeper.hot import Hot
 from talekeeper.index import Heard
 from talekeeper.model import Turn
@@ -103,6 +104,7 @@ class _Reader:
 
     def __init__(self, hot: Hot, seat: str) -> None:
         self._hot = hot
+        self._loaded = hot.loaded
         self._seen: set[int] = set()
         self._turns: dict[int, Turn] = {}
         self._entries: dict[int, Entry] = {}
@@ -148,8 +150,10 @@ class _Reader:
         return self._turns
 
     async def lines(self, numbers: Sequence[int]) -> list[Line]:
-        """Turns as lines, which stay in memory for a while."""
+        """Turns as lines, which stay in memory for a while. `Conflict` where the story was loaded anew since it was first looked at."""
         turns, known, entries, line = await self.read(numbers), self._lines, self._entries, self._hot.line
+        if self._loaded is not self._hot.loaded:
+            raise Conflict("the story was loaded anew meanwhile; try again")  # what was read may have been undone or forgotten
         return await self._hot.supply(lambda: [known.get(number) or line(entries[number], turns[number]) for number in numbers])
 
     async def around(self, numbers: Mapping[int, int], step: int) -> dict[int, Sequence[int]]:

@@ -91,16 +91,40 @@ class Remembering:
         `query` brings back turns that answer it. `extras` fills the recipe's other parts (facts, moments, …), by their names."""
         hot = self._hot
         rim.known_seat(seat, hot.seats)
-        await hot.refresh()
-        if hot.head - hot.saved_at > FURLED:
-            await hot.unfurl()
-        budget = hot.seats[seat].token_limit if budget is None else rim.whole(budget, "budget")
+        if budget is not None:
+            rim.whole(budget, "budget")
+        if query is not None:
+            rim.text(query, "query")
         if not isinstance(recipe, Recipe):
             raise WrongType(f"recipe must be a Recipe, not {type(recipe).__name__}")
         given = rim.extras(extras)
-        hits = await recollect(hot, seat, rim.text(query, "query"), tokens=budget) if query is not None else []
-        notes = {**await self._noted(seat, recipe), **given} if hot.state.marks else given
-        return await self._context(hot.seats[seat], seat, budget, recipe, notes, hits)
+
+        async def look() -> Context:
+            if hot.head - hot.saved_at > FURLED:
+                await hot.unfurl()
+            who = hot.seats[seat]
+            room = who.token_limit if budget is None else budget
+            hits = await recollect(hot, seat, query, tokens=room) if query is not None else []
+            notes = {**await self._noted(seat, recipe), **given} if hot.state.marks else given
+            return await self._context(who, seat, room, recipe, notes, hits)
+
+        return await self._steadily(look)
+
+    async def _steadily(self, look: Callable[[], Awaitable[V]]) -> V:
+        """What is found in the story as it stands now. Should all of it be loaded anew meanwhile (someone went back, or a turn was
+        forgotten), what was found holds no more, nor does what went wrong: then it is looked at again."""
+        hot = self._hot
+        while True:
+            await hot.refresh()
+            loaded = hot.loaded
+            try:
+                found = await look()
+            except Exception:
+                if loaded is hot.loaded:
+                    raise
+            else:
+                if loaded is hot.loaded:
+                    return found
 
     async def _noted(self, seat: str, recipe: Recipe) -> dict[str, Sequence[Note]]:
         """What the parts with a topic show."""
@@ -222,24 +246,31 @@ class Remembering:
         rim.known_seat(seat, hot.state.seats)
         rim.whole(limit, "limit")
         rim.text(query, "query")
-        await hot.refresh()
-        return [Recollection(turn=line.turn, score=score) for line, score in await recollect(hot, seat, query, limit=limit, own=True)]
+        found = await self._steadily(lambda: recollect(hot, seat, query, limit=limit, own=True))
+        return [Recollection(turn=line.turn, score=score) for line, score in found]
 
     async def brief(self, seat: str, *, budget: int | None = None) -> Context:
         """What a newcomer may be told: only what every player character heard, whoever asks."""
         hot = self._hot
         rim.known_seat(seat, hot.state.seats)
-        await hot.refresh()
-        who = hot.state.seats[seat]
-        budget = who.token_limit if budget is None else rim.whole(budget, "budget")
-        return await self._context(who, COMMON, budget, DEFAULT_RECIPE, {}, [])
+        if budget is not None:
+            rim.whole(budget, "budget")
+
+        def look() -> Awaitable[Context]:
+            who = hot.state.seats[seat]
+            return self._context(who, COMMON, who.token_limit if budget is None else budget, DEFAULT_RECIPE, {}, [])
+
+        return await self._steadily(look)
 
     # -- what is noted beside the turns ------------------------------------------------------------------------------------
 
     async def marks(self, seat: str | None, topic: str, *, limit: int | None = None) -> list[Marked]:
         """The marks of a topic that the seat may know (None: all there are), in order of their turns; the `limit` highest in rank."""
         await self._know(seat)
-        return await read_marks(self._hot, seat, rim.name(topic, "topic"), None if limit is None else rim.whole(limit, "limit"))
+        rim.name(topic, "topic")
+        if limit is not None:
+            rim.whole(limit, "limit")
+        return await self._steadily(lambda: read_marks(self._hot, seat, topic, limit))
 
     async def topics(self, seat: str | None, *, prefix: str = "") -> list[str]:
         """The topics of marks that the seat may know of (None: all there are), sorted."""
@@ -251,8 +282,8 @@ class Remembering:
         rim.known_seat(seat, self._hot.state.seats)
         if not (isinstance(getattr(gathering, "name", None), str) and hasattr(gathering, "read") and hasattr(gathering, "merge")):
             raise WrongType(f"gathering must be a Gathering, with a name, read and merge, not {type(gathering).__name__}")
-        await self._hot.refresh()
-        return await gather(self._hot, seat, gathering, rim.several(beside, "beside"))
+        values = rim.several(beside, "beside")
+        return await self._steadily(lambda: gather(self._hot, seat, gathering, values))
 
     async def recap(self, seat: str, *, keep: int | None = None, budget: int = 1000, pending: bool = False, folded: bool = False) -> Recap:
         """The newest `keep` turns that the seat heard (by default as many as it keeps), as they are, and everything before them as folds
@@ -268,13 +299,18 @@ class Remembering:
         hot = self._hot
         rim.known_seat(seat, hot.state.seats)
         rim.whole(budget, "budget")
-        await hot.refresh()
-        await hot.unfurl()
-        who = hot.state.seats[seat]
-        count = who.keep if keep is None else rim.whole(keep, "keep")
-        since = await self._first_waiting() if pending else None
+        if keep is not None:
+            rim.whole(keep, "keep")
         unfold: Unfold = "none" if folded else "unless a model"
-        return await hot.supply(lambda: make_recap(who, count, since, budget, hot.sources(), unfold, at_once=at_once))
+
+        async def look() -> Recap:
+            await hot.unfurl()
+            since = await self._first_waiting() if pending else None
+            who = hot.state.seats[seat]
+            count = who.keep if keep is None else keep
+            return await hot.supply(lambda: make_recap(who, count, since, budget, hot.sources(), unfold, at_once=at_once))
+
+        return await self._steadily(look)
 
     async def _first_waiting(self) -> int | None:
         """The first turn whose fold a model is about to make. Of what is past, none is."""
@@ -293,11 +329,16 @@ class Remembering:
         """What the seat heard between two entries, given by number and not included, as folds in at most `budget` tokens."""
         hot = self._hot
         rim.known_seat(seat, hot.state.seats)
-        await hot.refresh()
-        end = hot.state.seq + 1 if before is None else rim.whole(before, "before")
+        if before is not None:
+            rim.whole(before, "before")
         rim.whole(after, "after")
         rim.whole(budget, "budget")
-        return await hot.supply(lambda: make_stretch(hot.state.seats[seat], after, end, budget, hot.sources()))
+
+        def stretch() -> Recap:
+            end = hot.state.seq + 1 if before is None else before
+            return make_stretch(hot.state.seats[seat], after, end, budget, hot.sources())
+
+        return await self._steadily(lambda: hot.supply(stretch))
 
     async def _know(self, seat: str | None) -> None:
         if seat is not None:
@@ -308,10 +349,8 @@ class Remembering:
 
     async def pins(self) -> list[Turn]:
         """The turns that are pinned, in order."""
-        await self._hot.refresh()
-        if not self._hot.state.pins:
-            return []
-        turns = await self._hot.fetch_turns([at for at, _ in self._hot.state.pins.values()])
+        hot = self._hot
+        turns = await self._steadily(lambda: hot.fetch_turns([at for at, _ in hot.state.pins.values()]))
         return sorted((turn for turn in turns if turn.text), key=lambda turn: turn.seq)
 
     async def turns(
@@ -328,21 +367,27 @@ class Remembering:
         if not all(isinstance(kind, str) and kind in HEARD_KINDS | AUTHOR_KINDS for kind in wanted):
             raise InvalidInput(f"kinds must be a list out of: {', '.join(sorted(HEARD_KINDS | AUTHOR_KINDS))}")
         rim.whole(after, "after")
-        if limit is not None:
-            rim.whole(limit, "limit")
-        await hot.refresh()
-        last = hot.state.seq if before is None else min(hot.state.seq, rim.whole(before, "before") - 1)
+        for number, what in ((before, "before"), (limit, "limit")):
+            if number is not None:
+                rim.whole(number, what)
+
+        def fits(turn: Turn) -> bool:
+            heard = seat is None or seat in turn.audience
+            return turn.kind in wanted and heard and speaker in (None, turn.speaker) and location in (None, turn.location)
+
+        def look() -> Awaitable[list[Turn]]:
+            last = hot.state.seq if before is None else min(hot.state.seq, before - 1)
+            return self._turns(fits, after + 1, last, limit, newest=newest)
+
+        return await self._steadily(look)
+
+    async def _turns(self, fits: Callable[[Turn], bool], first: int, last: int, limit: int | None, *, newest: bool) -> list[Turn]:
         found: list[Turn] = []
-        first = after + 1
         size = PAGE if limit is None else min(PAGE, max(16, 2 * limit))
         while first <= last and (limit is None or len(found) < limit):
             low, high = (max(first, last - size + 1), last) if newest else (first, min(last, first + size - 1))
             size = min(PAGE, 2 * size)
-            page = [
-                turn for turn in await self._page(low, high)
-                if turn.kind in wanted and (seat is None or seat in turn.audience) and (speaker is None or turn.speaker == speaker)
-                and (location is None or turn.location == location)
-            ]  # fmt: skip
+            page = [turn for turn in await self._page(low, high) if fits(turn)]
             found = page + found if newest else found + page
             first, last = (first, low - 1) if newest else (high + 1, last)
         if limit is None:
@@ -365,8 +410,7 @@ class Remembering:
 
     async def turn(self, turn: TurnRef) -> Turn:
         """One turn of this branch, as it reads now."""
-        await self._hot.refresh()
-        return await self._resolve(turn)
+        return await self._steadily(lambda: self._resolve(turn))
 
     async def _resolve(self, turn: TurnRef) -> Turn:
         """The turn that is meant; raises `UnknownTurn` where this branch has none, or where it was forgotten."""
@@ -378,25 +422,25 @@ class Remembering:
         rim.known_seat(seat, self._hot.state.seats)
         asked = rim.several(turns, "turns")
         numbers = [turn.seq if isinstance(turn, Turn) else rim.whole(turn, "a turn's number") for turn in asked]
-        await self._hot.refresh()
-        state = self._hot.state
-        return await self._hot.supply(lambda: state.ordinals(seat, numbers))
+        hot = self._hot
+        return await self._steadily(lambda: hot.supply(lambda: hot.state.ordinals(seat, numbers)))
 
     async def folds(self, seat: str, *, budget: int | None = None) -> list[Fold]:
         """The folds that the seat's context stands on at that budget (by default its limit), oldest first."""
         hot = self._hot
         rim.known_seat(seat, hot.state.seats)
-        await hot.refresh()
-        who = hot.state.seats[seat]
-        wish = Wish(who, seat, who.token_limit if budget is None else rim.whole(budget, "budget"))
+        if budget is not None:
+            rim.whole(budget, "budget")
 
         def look() -> list[Fold]:
+            who = hot.state.seats[seat]
+            wish = Wish(who, seat, who.token_limit if budget is None else budget)
             sources = self._sources(seat)
             cut = self._plan(wish).cut
             nodes = [node for tree in hot.state.views[seat].trees for node in roots_until(tree.roots(), cut, sources.children_of)]
             return [as_fold(node, sources) for node in sorted(nodes, key=lambda node: node.first)]
 
-        return await hot.supply(look)
+        return await self._steadily(lambda: hot.supply(look))
 
     async def fold(self, fold: str, *, seat: str | None = None) -> Fold:
         """One fold by its id; as the seat remembers it, where one is named. `UnknownFold` for what is not in that seat's memory."""

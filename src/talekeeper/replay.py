@@ -95,7 +95,7 @@ class Replay:
     def __init__(
         self, keeper: Keeper, record: StoryRecord, branch: Branch, start: Snapshot | None, instead: Mapping[Position, Entry] | None = None
     ) -> None:
-        self._past = _Past(keeper.store, start, instead or {})
+        self._past = _Past(keeper.store, start, instead or {}, record.rev)
         self.hot = Hot(Shared(record.key, self._past, keeper.counter, record), branch.name)
 
     async def go(self, to: int) -> Mapping[str, Node]:
@@ -113,14 +113,19 @@ class Replay:
 
 
 class _Past(_Bounds):
-    """A store as it was at an entry, without memory of what was derived, except for the snapshot to start from."""
+    """A store as it was at an entry, without memory of what was derived, except for the snapshot to start from. Branches bear the names
+    that they had when it was begun."""
 
-    def __init__(self, store: Store, start: Snapshot | None, instead: Mapping[Position, Entry]) -> None:
+    def __init__(self, store: Store, start: Snapshot | None, instead: Mapping[Position, Entry], rev: int) -> None:
         super().__init__(store, 0)
+        self._rev = rev
         self._start = start
         self._instead = instead
         self._made: dict[str, FoldRecord] = {}
         self.written: Commit | None = None
+
+    async def head(self, story: int, branch: int) -> Head:
+        return (await super().head(story, branch))._replace(rev=self._rev)
 
     async def read(self, request: Read) -> Found:
         """What the store has; folds that were made anew go before those that are stored."""

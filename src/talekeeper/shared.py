@@ -66,6 +66,8 @@ class Shared:
         record = await self.store.load(self.key)
         if record is None:
             raise UnknownStory(f"the story {self.key.composite()!r} was deleted")
+        if record.id == self.record.id and record.rev < self.record.rev:
+            return  # it was read before the one that is known: another branch was faster
         if record.rev not in (self.record.rev, own):
             self.drop()
         self.record = record

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 from talekeeper import rim
-from talekeeper.errors import Conflict, InvalidInput, UnknownFold, UnknownTurn, WrongType, quoted
+from talekeeper.errors import Conflict, InvalidInput, UnknownBranch, UnknownFold, UnknownTurn, WrongType, quoted
 from talekeeper.folds import rewritten_key
 from talekeeper.forgetting import erasure
 from talekeeper.marking import Gathering, V, marked, store_gathered
@@ -387,6 +387,7 @@ class Story(Telling, Remembering):
                 raise UnknownFold(f"the fold {quoted(fold)} is not part of any seat's memory on branch {self.branch!r}")
             channels: dict[int, tuple[str, ...]] = {}
             number = self._channel(tuple(sorted(seats)), channels)
+            await hot.store(node)
             return [self._event("override", "", text, None, number, 1, {"target": node.key})], channels
 
         async with hot.lock:
@@ -401,15 +402,12 @@ class Story(Telling, Remembering):
         async with hot.lock:
             await hot.refresh()
             at, target = await hot.located(turn)  # once: should someone else go back meanwhile, it is still to be forgotten everywhere
-            for other in self._keeper._branches_of(self.key):
-                await other.checkpoint()
-            clean: set[str] = set()
-            # again until nothing is left: until the turn was blank, other processes could still edit it, and store folds made from it
-            while (done := await self._amend(partial(erasure, self._keeper, hot, target.id, at, clean))) is not None:
-                assert done.erase is not None
-                clean.update(done.erase.folds)
+            await self._amend(partial(erasure, self._keeper, hot, target.id, at))
             for each in {hot, *self._keeper._branches_of(self.key)}:
-                await each.refresh()  # now, and not when it is next looked at: until then it would hold what was forgotten
+                try:
+                    await each.refresh()  # now, and not when it is next looked at: until then it would hold what was forgotten
+                except UnknownBranch:
+                    each.let_go()
 
     async def _first_waiting(self) -> int | None:
         """The first turn whose fold a model is about to make. One that was given up for now is not waited for."""

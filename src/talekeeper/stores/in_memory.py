@@ -16,6 +16,7 @@ from talekeeper.ports import (
     Commit,
     Entry,
     Erase,
+    Extent,
     FoldRecord,
     Found,
     GatheredRecord,
@@ -52,6 +53,9 @@ class _Shelf:
     def head(self, branch: int) -> int:
         return self.record.branches[branch].at + len(self.logs[branch])
 
+    def extent(self) -> Extent:
+        return Extent(len(self.folds), sum(map(len, self.targets.values())))
+
     def get(self, position: Position) -> Entry | None:
         branch = self.record.branches.get(position.branch)
         if branch is None or not branch.at < position.seq <= self.head(branch.id):
@@ -76,6 +80,8 @@ class _Shelf:
             if entry.seq != heads[entry.branch] + 1:
                 raise Conflict(f"entry {entry.seq} of branch {entry.branch} is not right behind its head {heads[entry.branch]}: read again")
             heads[entry.branch] = entry.seq
+        if commit.erase is not None and commit.erase.extent not in (None, self.extent()):
+            raise Conflict(f"something was added to story {commit.story} that may have to be erased, too: read again, then retry")
         ids = [entry.id for entry in commit.entries if entry.id is not None]
         if len(set(ids)) < len(ids) or not self.ids.keys().isdisjoint(ids):
             raise Conflict(f"one of the ids {ids!r} belongs to another entry of story {commit.story}: read again, then retry")
@@ -176,6 +182,7 @@ class _Shelf:
             texts=[text for key in texts for text in self.texts.get(key, {}).values()],
             gathered=[one for key in keys for one in self.gathered.get(key, {}).values()],
             snapshot=self.snapshot(request.snapshot_on),
+            extent=self.extent() if request.all_folds else None,
         )
 
     def postings(self, term: str) -> list[Postings]:

@@ -28,6 +28,7 @@ from talekeeper.ports import (
     Commit,
     Entry,
     Erase,
+    Extent,
     FoldRecord,
     GatheredRecord,
     Head,
@@ -690,6 +691,29 @@ class StoreContract:
         found = await store.read(Read(story.id, ids=["own"], targeting=["t-1", "t-2"]))
         assert [(each.branch, each.seq) for each in found.entries] == [(1, 3), (2, 3)]
         await store.write(Commit(story.id, after, entries=[entry(4, id="own")]))
+
+    async def test_whoever_erases_is_told_where_there_is_more_than_was_looked_through(self, store: Store) -> None:
+        story = await store.create(KEY, CONFIG)
+        await store.write(Commit(story.id, story.rev, entries=[entry(1), entry(2, extra={"target": "t-1"})], folds=[fold("a"), fold("b")]))
+        extent = (await store.read(Read(story.id, all_folds=True))).extent
+        assert extent == Extent(folds=2, targets=1)
+        erase = Commit(story.id, story.rev, erase=Erase([entry(1)._replace(text="")], ["a"], extent=extent))
+        await store.write(Commit(story.id, story.rev, entries=[entry(3)], folds=[fold("b")], gathered=[gathered("a")]))
+        more = [
+            Commit(story.id, story.rev, entries=[entry(4, extra={"target": ["a", "b"]})]),
+            Commit(story.id, story.rev, folds=[fold("c")]),
+        ]
+        for each in more:
+            await store.write(each)
+            with pytest.raises(Conflict):
+                await store.write(erase)
+            assert [each.text for each in (await log(store, story))[:1]] == [entry(1).text]
+            assert (await store.read(Read(story.id, folds=["a"]))).folds == [fold("a")]
+        extent = (await store.read(Read(story.id, all_folds=True))).extent
+        assert extent == Extent(folds=3, targets=3)
+        await store.write(Commit(story.id, story.rev, erase=Erase([entry(1)._replace(text="")], ["a"], extent=extent), folds=[fold("d")]))
+        assert (await store.read(Read(story.id, all_folds=True))).extent == extent
+        assert (await store.read(Read(story.id, folds=["a"]))).extent is None
 
     async def test_an_erased_entry_may_keep_its_id(self, store: Store) -> None:
         story = await store.create(KEY, CONFIG)

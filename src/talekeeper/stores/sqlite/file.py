@@ -72,13 +72,15 @@ class StoreFile:
         return self.access != "mode=rw"
 
     def connect(self, busy_timeout: float | None = None) -> sqlite3.Connection:
-        """A connection in autocommit mode that any thread may use, one at a time."""
-        db = _connect(self.path, self.access, self.busy_timeout if busy_timeout is None else busy_timeout)
+        """A connection in autocommit mode that any thread may use, one at a time. While it is made, others are waited for in any case."""
+        db = _connect(self.path, self.access, self.busy_timeout)
         db.execute(f"PRAGMA synchronous = {'FULL' if self.durable else 'NORMAL'}")
         db.execute("PRAGMA secure_delete = ON")
         db.execute("PRAGMA wal_autocheckpoint = 0")
         db.execute(f"PRAGMA journal_size_limit = {_LOG_LIMIT}")
         db.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
+        if busy_timeout is not None:
+            db.execute(f"PRAGMA busy_timeout = {int(busy_timeout * 1000)}")
         return db
 
     def error(self, exc: Exception) -> Exception:

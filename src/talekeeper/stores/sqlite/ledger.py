@@ -18,7 +18,7 @@ from talekeeper.errors import Conflict, StoreError, TalekeeperError, UnknownBran
 from talekeeper.model import MemoryKey
 from talekeeper.ports import ENTRIES_ONLY, Branch, Commit, Entry, Erase, Head, Position, Spending, StoryRecord, check_branches, targets
 from talekeeper.stores.sqlite.file import SQL, many_rows, statements
-from talekeeper.stores.sqlite.reads import read_branches, read_head, read_rev, read_story
+from talekeeper.stores.sqlite.reads import read_branches, read_extent, read_head, read_rev, read_story
 from talekeeper.stores.sqlite.rows import (
     BRANCH_BITS,
     MAX_BRANCH,
@@ -297,8 +297,10 @@ class Ledger:
 
     def _apply_whole(self, commit: Commit) -> Any:
         rows, heads, _ = self._check(commit)
-        self.flush()
         db, story = self.db, commit.story
+        if commit.erase is not None and commit.erase.extent not in (None, read_extent(db, story)):
+            raise Conflict(f"something was added to story {story} that may have to be erased, too: read again, then retry")
+        self.flush()
         if commit.erase is not None:
             self._erase(story, commit.erase)
         if commit.touch or commit.spending is not None or commit.config is not None or commit.health is not None:

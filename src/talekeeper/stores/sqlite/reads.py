@@ -11,6 +11,7 @@ from talekeeper.model import MemoryKey
 from talekeeper.ports import (
     Branch,
     Entry,
+    Extent,
     FoldRecord,
     Found,
     GatheredRecord,
@@ -107,6 +108,7 @@ def fetch(db: sqlite3.Connection, request: Read) -> Found:
             texts=_texts(db, request),
             gathered=_gathered(db, request),
             snapshot=_snapshot(db, request.story, request.snapshot_on),
+            extent=read_extent(db, request.story) if request.all_folds else None,
         )
 
 
@@ -172,6 +174,11 @@ def _gathered(db: sqlite3.Connection, request: Read) -> list[GatheredRecord]:
         return [gathered_of(row) for row in db.execute(SQL["all_gathered"], (request.story,))]
     wanted = {"story": request.story, "wanted": encode(request.folds)}
     return [gathered_of(row) for row in db.execute(SQL["gathered"], wanted)] if request.folds else []
+
+
+def read_extent(db: sqlite3.Connection, story: int) -> Extent:
+    """How much there is in a story that is about other things in it."""
+    return Extent(*db.execute(SQL["extent"], {"story": story}).fetchone())
 
 
 def _snapshot(db: sqlite3.Connection, story: int, path: Sequence[Span]) -> Snapshot | None:

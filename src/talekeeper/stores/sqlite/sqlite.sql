@@ -192,6 +192,9 @@ SELECT key, branch, born, sentences FROM texts WHERE story = ?;
 -- name: all_gathered
 SELECT key, name, value FROM folds CROSS JOIN gathered ON fold = number WHERE story = ?;
 
+-- name: extent
+SELECT (SELECT count(*) FROM folds WHERE story = :story), (SELECT count(*) FROM targets WHERE story = :story);
+
 -- name: snapshot
 SELECT branch, seq, state FROM snapshots WHERE story = ? AND branch = ? AND seq BETWEEN ? AND ? ORDER BY seq DESC LIMIT 1;
 

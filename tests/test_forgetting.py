@@ -1,0 +1,322 @@
+"""Nothing is left of a forgotten turn, in the file or in memory, whoever was at it at that moment; and nobody sees half of a story that is
+loaded anew."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import sqlite3
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import talekeeper as tk
+from talekeeper import forgetting
+from talekeeper.doctor import examine
+from talekeeper.errors import StoreBusy
+from talekeeper.ports import Commit, Found, Message, Read
+from talekeeper.replay import snapshot_before
+from talekeeper.stores.sqlite.file import open_file as open_store_file
+
+if TYPE_CHECKING:
+    from tests.conftest import OpenKeeper
+
+KEY = tk.MemoryKey("acme", "ana", "forgotten")
+SEATS = (tk.Seat("dm", role="dm", token_limit=200), tk.Seat("a", token_limit=150))
+WORD = "xyzzyplugh"
+SECRET = f"I swear to Mira that {WORD} owes her 500 gold crowns."
+Race = Callable[[tk.Keeper, tk.Story], Awaitable[None]]
+
+
+def drafts(first: int, last: int, secret: int = 0) -> list[tk.Draft]:
+    """Turns for these numbers; one of them has the word in it."""
+    plain = "Turn {0} tells of Mira and the {0} crowns at the gate of the mill, and of much else beside that nobody counts."
+    return [tk.Draft("dm", SECRET if number == secret else plain.format(number)) for number in range(first, last + 1)]
+
+
+async def careful_model(messages: Sequence[Message]) -> str:
+    """Keeps the beginning of everything, and the word."""
+    pieces = re.findall(r"^\[(\d+)\] (.*)$", messages[1]["content"], re.M)
+    told = [(number, [*words[:4], *(word for word in words if WORD in word)]) for number, text in pieces if (words := text.split())]
+    return " ".join(f"{' '.join(words).rstrip('.')}. [{number}]" for number, words in told)
+
+
+class Clean:
+    """Opens keepers on one file, and looks in the end whether anything is left of the word."""
+
+    def __init__(self, open_file: OpenKeeper, path: Path) -> None:
+        self.open = open_file
+        self.path = path
+        self.checked = False
+
+    async def story(self, keeper: tk.Keeper, turns: int = 60, secret: int = 4) -> tk.Story:
+        story = await keeper.story(KEY, seats=SEATS)
+        await story.append_many(drafts(1, turns, secret))
+        return story
+
+    async def check(self, *keepers: tk.Keeper) -> None:
+        """The word is in no context of any line, in no keeper, not found, and nowhere in the file."""
+        self.checked = True
+        for keeper in keepers:
+            for branch in await (await keeper.story(KEY)).branches():
+                line = await keeper.story(KEY, branch=branch.name)
+                for seat in ("dm", "a"):
+                    for budget in (150, 400, 2000, 20_000):
+                        assert WORD not in (await line.context(seat, budget=budget)).text, (branch.name, seat, budget)
+                    assert not await line.recall(seat, WORD)
+                await line._hot.checkpoint()
+            assert await examine(keeper, KEY) == []
+            await keeper.close()
+        for file in self.path.parent.glob(f"{self.path.name}*"):
+            assert WORD.encode() not in file.read_bytes(), file.name
+
+
+@pytest.fixture
+async def clean(open_file: OpenKeeper, tmp_path: Path) -> AsyncIterator[Clean]:
+    found = Clean(open_file, tmp_path / "stories.db")
+    yield found
+    assert found.checked
+
+
+# -- what nobody can derive again ----------------------------------------------------------------------------------------
+
+
+async def test_a_models_text_goes_with_the_turn_also_on_a_line_that_was_left_behind(clean: Clean) -> None:
+    keeper = await clean.open(summarizer=careful_model)
+    story = await clean.story(keeper, secret=19)
+    await story.settle()
+    assert any(WORD in fold.text and fold.made_by == "model" for fold in await story.folds("dm", budget=700))
+    await story.rewind(20)
+    await story.forget(19)
+    await clean.check(keeper)
+
+
+async def test_a_models_text_goes_with_the_turn_also_where_the_line_is_not_in_step(clean: Clean) -> None:
+    keeper = await clean.open(summarizer=careful_model)
+    story = await clean.story(keeper, secret=19)
+    await story.settle()
+    elsewhere = await story.fork(name="elsewhere", at=20)
+    for line, first in ((elsewhere, 100), (story, 200)):
+        await line.append_many(drafts(first, first + 40))
+        await line.settle()
+    await story.forget(19)
+    await clean.check(keeper)
+
+
+async def test_the_authors_words_go_with_the_turn_also_on_a_line_that_was_left_behind(clean: Clean) -> None:
+    keeper = await clean.open()
+    story = await clean.story(keeper, turns=40, secret=18)
+    turn = await story.turn(18)
+    (fold,) = [fold for fold in await story.folds("dm", budget=400) if fold.level == 0 and turn.id in await story.sources(fold.id)]
+    await story.override(fold.id, f"The author says {WORD}.")
+    await story.rewind(20)
+    await story.forget(18)
+    await clean.check(keeper)
+
+
+# -- at the same moment --------------------------------------------------------------------------------------------------
+
+
+def just_before(keeper: tk.Keeper, wanted: Callable[[Commit], bool], first: Callable[[], Awaitable[Any]]) -> list[Commit]:
+    """Does something just before the first such commit is written; returns those that were."""
+    store, write, seen = keeper.store, keeper.store.write, list[Commit]()
+
+    async def late(commit: Commit) -> int:
+        if wanted(commit):
+            seen.append(commit)
+            if len(seen) == 1:
+                await first()
+        return await write(commit)
+
+    store.write = late  # type: ignore[method-assign]
+    return seen
+
+
+def erases(commit: Commit) -> bool:
+    return commit.erase is not None
+
+
+@pytest.mark.parametrize("alone", [True, False], ids=["one process", "two processes"])
+async def test_what_the_author_writes_over_a_fold_while_a_turn_of_it_is_forgotten_goes_too(clean: Clean, alone: bool) -> None:
+    keeper = await clean.open()
+    story = await clean.story(keeper)
+    await story._hot.checkpoint()
+    other = keeper if alone else await clean.open()
+    line = await story.fork(name="elsewhere") if alone else await other.story(KEY)
+    turn = await story.turn(4)
+    fold, *_ = [fold for fold in await line.folds("dm", budget=700) if turn.id in await line.sources(fold.id)]
+    seen = just_before(keeper, erases, lambda: line.override(fold.id, f"The author says {WORD} himself."))
+    await story.forget(4)
+    assert len(seen) == 2, "the first try must have been in vain"
+    await clean.check(*{keeper, other})
+
+
+async def test_whoever_dies_while_forgetting_has_forgotten_all_or_nothing(clean: Clean) -> None:
+    keeper, other = await clean.open(), await clean.open()
+    story = await clean.story(keeper, turns=59, secret=58)
+    line = await other.story(KEY)
+    await line.context("dm", budget=400)
+
+    async def store_more() -> None:
+        await line.append_many(drafts(100, 111))
+        await line._hot.checkpoint()
+
+    just_before(keeper, erases, store_more)
+    write = keeper.store.write
+
+    async def dying(commit: Commit) -> int:
+        await write(commit)
+        raise asyncio.CancelledError
+
+    keeper.store.write = dying  # type: ignore[method-assign]
+    with pytest.raises(asyncio.CancelledError):
+        await story.forget(58)
+    keeper.store.write = write  # type: ignore[method-assign]
+    await clean.check(keeper, other)
+
+
+@pytest.mark.parametrize("name", ["turn", "context"])
+async def test_an_answer_that_was_on_its_way_brings_nothing_back(clean: Clean, name: str) -> None:
+    keeper = await clean.open()
+    story = await clean.story(keeper, turns=400, secret=58)
+    await story._hot.checkpoint()
+    await keeper.close()
+    keeper = await clean.open()
+    story = await keeper.story(KEY)
+    answer, go = slow_answers(keeper, lambda found: WORD in f"{found.entries if name == 'turn' else found.folds}")
+    call: Awaitable[Any] = story.turn(58) if name == "turn" else story.context("dm", budget=3000)
+    reading = asyncio.ensure_future(call)
+    await answer.wait()
+    await story.forget(58)
+    go.set()
+    await asyncio.gather(reading, return_exceptions=True)
+    with pytest.raises(tk.UnknownTurn):
+        await story.turn(58)
+    await story.append_many(drafts(1000, 1300))
+    await clean.check(keeper)
+
+
+def slow_answers(keeper: tk.Keeper, which: Callable[[Found], bool]) -> tuple[asyncio.Event, asyncio.Event]:
+    """The first such answer of the store takes a while: the first event says that it is on its way, the second lets it come."""
+    store, read, answer, go = keeper.store, keeper.store.read, asyncio.Event(), asyncio.Event()
+
+    async def slow(request: Read) -> Found:
+        found = await read(request)
+        if not request.all_folds and not answer.is_set() and which(found):
+            answer.set()
+            await go.wait()
+        return found
+
+    store.read = slow  # type: ignore[method-assign]
+    return answer, go
+
+
+@pytest.mark.parametrize("alone", [True, False], ids=["one process", "two processes"])
+async def test_a_text_that_is_taken_over_from_another_line_is_not_if_a_turn_of_it_is_forgotten_meanwhile(clean: Clean, alone: bool) -> None:
+    keeper, other = await clean.open(summarizer=careful_model, retry=tk.RetryPolicy(pause=0.2)), await clean.open()
+    story = await clean.story(keeper)
+    await story.settle()
+    await story._hot.checkpoint()
+    line = await story.fork(name="elsewhere", at=20)
+    busy = asyncio.Event()
+
+    async def refuse() -> None:
+        busy.set()
+        raise StoreBusy("someone else is at the file")
+
+    just_before(keeper, lambda commit: any(WORD in f"{text.sentences}" for text in commit.texts), refuse)
+    await line.append_many(drafts(100, 130))
+    settling = asyncio.create_task(line.settle())
+    await busy.wait()
+    await (story if alone else await other.story(KEY)).forget(4)
+    await settling
+    await clean.check(keeper, other)
+
+
+async def test_a_line_that_has_lost_its_name_stands_in_nobodys_way(clean: Clean) -> None:
+    keeper = await clean.open()
+    story = await clean.story(keeper)
+    elsewhere = await story.fork(name="elsewhere", at=20)
+    await elsewhere.append("dm", "There.")
+    await story.adopt("elsewhere")
+    await story.forget(4)
+    assert WORD not in repr([each.turn for each in elsewhere._hot._lines._kept.values()])
+    with pytest.raises(tk.UnknownBranch):
+        await elsewhere.turns()
+    await clean.check(keeper)
+
+
+async def test_lines_that_are_renamed_meanwhile_are_found(clean: Clean, monkeypatch: pytest.MonkeyPatch) -> None:
+    keeper, other = await clean.open(), await clean.open()
+    story = await keeper.story(KEY, seats=SEATS)
+    told = drafts(1, 60, secret=4)
+    told[3] = told[3]._replace(mentions=["Mira", WORD])
+    await story.append_many(told)
+    elsewhere = await story.fork(name="elsewhere", at=30)
+    await elsewhere.append_many(drafts(100, 140))
+    line, look = await other.story(KEY), snapshot_before
+    renamed = False
+
+    async def late(*args: Any) -> Any:
+        nonlocal renamed
+        found = await look(*args)
+        if not renamed:
+            renamed = True
+            await line.adopt("elsewhere")
+        return found
+
+    monkeypatch.setattr(forgetting, "snapshot_before", late)
+    await story.forget(4)
+    assert renamed
+    await clean.check(keeper, other)
+
+
+# -- a story that is loaded anew -----------------------------------------------------------------------------------------
+
+
+async def test_whoever_remembers_while_someone_goes_back_sees_a_whole_story(open_file: OpenKeeper) -> None:
+    story = await (await open_file()).story(KEY, seats=SEATS)
+    await story.append_many(drafts(1, 250))
+    for number in range(6):
+        await story.append_many(drafts(900, 901))
+        context, _ = await asyncio.gather(story.context("dm", budget=20_000, query=f"crowns {number}"), story.rewind(250))
+        assert context.text.count("tells of Mira") in (250, 252)
+        await story.append_many(drafts(900, 901))
+        found, _ = await asyncio.gather(story.recall("dm", "Turn 17 tells of Mira and the 17 crowns", limit=3), story.rewind(250))
+        assert 17 in [each.turn.seq for each in found]
+
+
+@pytest.mark.parametrize("name", ["turn", "recall"])
+async def test_an_edit_that_is_undone_while_it_is_read_is_not_kept(open_file: OpenKeeper, name: str) -> None:
+    keeper = await open_file()
+    story = await keeper.story(KEY, seats=SEATS)
+    await story.append_many(drafts(1, 59))
+    await story._hot.checkpoint()
+    await story.edit(58, SECRET)
+    story._hot._lines.clear()
+    answer, go = slow_answers(keeper, lambda found: WORD in f"{found.entries}")
+    call: Awaitable[Any] = story.turn(58) if name == "turn" else story.recall("dm", WORD)
+    reading = asyncio.ensure_future(call)
+    await answer.wait()
+    await story.rewind(59)
+    go.set()
+    assert WORD not in f"{await reading}"
+    assert WORD not in (await story.turn(58)).text
+    assert WORD not in (await story.context("dm", budget=20_000)).text
+
+
+def test_a_file_is_opened_while_someone_else_is_at_it(tmp_path: Path) -> None:
+    path = tmp_path / "stories.db"
+    file = open_store_file(path, durable=True, busy_timeout=5.0, read_only=False)
+    other = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    other.execute("PRAGMA locking_mode = EXCLUSIVE")
+    other.execute("BEGIN EXCLUSIVE")
+    later = threading.Timer(0.2, other.close)
+    later.start()
+    db = file.connect(busy_timeout=0)
+    later.join()
+    assert db.execute("PRAGMA busy_timeout").fetchone() == (0,)
+    db.close()
