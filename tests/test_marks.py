@@ -420,6 +420,25 @@ async def test_what_comes_while_folds_are_being_stored_is_kept_too(open_file: Op
     assert await read_again(open_file) <= 16
 
 
+async def test_what_is_gathered_after_one_was_interrupted_while_storing_is_kept_too(open_file: OpenKeeper) -> None:
+    keeper = await open_file()
+    story = await long_story(keeper, 100)
+    write = keeper.store.write
+
+    async def interrupted(commit: Commit) -> int:
+        await write(commit)
+        raise asyncio.CancelledError
+
+    keeper.store.write = interrupted  # type: ignore[method-assign]
+    with pytest.raises(asyncio.CancelledError):
+        await story._hot.checkpoint()
+    keeper.store.write = write  # type: ignore[method-assign]
+    await story.gather("bard", Words())
+    await story._hot.checkpoint()
+    await keeper.close()
+    assert await read_again(open_file) <= 16
+
+
 async def test_what_cannot_be_kept_is_gathered_again_and_fails_nobody(open_file: OpenKeeper, tmp_path: Path) -> None:
     keeper = await open_file()
     await (await long_story(keeper, 1300))._hot.checkpoint()

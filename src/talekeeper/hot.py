@@ -609,18 +609,17 @@ class Hot:
             if position is None or state.seq == self.saved_at or not self.in_step:  # what others forgot must not come back
                 return
             nodes = list(state.shelf.unsaved.values())
-            records = [node.record() for node in nodes]
             index = {entry.position: list(terms) for entry, terms in self.tail_terms() if terms}
             tail = len(self.tail)
             commit = Commit(
-                story=shared.record.id, rev=shared.record.rev, folds=records, index=index,
+                story=shared.record.id, rev=shared.record.rev, folds=state.shelf.records(nodes), index=index,
                 snapshot=Snapshot(position.branch, state.seq, state.to_json()),
             )  # fmt: skip
             try:
                 await shared.store.write(commit)
             except Conflict:
                 return
-            state.shelf.saved(nodes, records)
+            state.shelf.saved(nodes)
             del self.tail[:tail], self._tail_terms[:tail]
             self.index.grown()
             self.saved_at = position.seq
@@ -633,9 +632,9 @@ class Hot:
         if nodes:
             if not self.in_step:
                 raise Conflict("the story moved on; try again")
-            state, record, records = self._state, self.shared.record, [each.record() for each in nodes]
-            await self.shared.store.write(Commit(record.id, record.rev, folds=records))
-            state.shelf.saved(nodes, records)
+            shelf, record = self._state.shelf, self.shared.record
+            await self.shared.store.write(Commit(record.id, record.rev, folds=shelf.records(nodes)))
+            shelf.saved(nodes)
 
     def _unsaved_of(self, node: Node) -> Iterator[Node]:
         shelf = self.state.shelf

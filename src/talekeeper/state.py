@@ -110,6 +110,7 @@ class Shelf:
 
     def __init__(self) -> None:
         self.unsaved: dict[str, Node] = {}
+        self._tried: dict[str, FoldRecord] = {}
         self.gathered: dict[str, dict[str, Any]] = {}  # over folds that were stored before it, by their keys: not stored yet
         self._nodes: Recent[str, Node] = Recent()
         self._roots: WeakValueDictionary[str, Node] = WeakValueDictionary()
@@ -150,9 +151,19 @@ class Shelf:
         """Lets go of folds that were not used for long and are stored."""
         self._nodes.trim(room)
 
-    def saved(self, nodes: Iterable[Node], records: Iterable[FoldRecord]) -> None:
+    def records(self, nodes: Iterable[Node]) -> list[FoldRecord]:
+        """Folds as they are to be stored. Those that were tried before are what they were then: whoever was interrupted does not know
+        whether they are there, and the first of a key stays."""
+        found = [self._tried.get(node.key) or node.record() for node in nodes]
+        self._tried.update((record.key, record) for record in found)
+        return found
+
+    def saved(self, nodes: Iterable[Node]) -> None:
         """These are stored now, as their records have them: they may leave memory when the room is needed."""
-        for node, record in zip(nodes, records, strict=True):
+        for node in nodes:
+            record = self._tried.pop(node.key, None)
+            if record is None:
+                continue  # by someone else meanwhile
             self.unsaved.pop(node.key, None)
             self.put(node)
             for name in node.gathered.keys() - record.shape.get("gathered", {}).keys():  # came while they were being stored
