@@ -17,6 +17,7 @@ import talekeeper as tk
 from talekeeper import forgetting
 from talekeeper.doctor import examine
 from talekeeper.errors import StoreBusy
+from talekeeper.hot import Hot
 from talekeeper.ports import Commit, Found, Message, Read
 from talekeeper.replay import snapshot_before
 from talekeeper.stores.sqlite.file import open_file as open_store_file
@@ -241,6 +242,7 @@ async def test_a_line_that_has_lost_its_name_stands_in_nobodys_way(clean: Clean)
     story = await clean.story(keeper)
     elsewhere = await story.fork(name="elsewhere", at=20)
     await elsewhere.append("dm", "There.")
+    keeper._folder(Hot(story._hot.shared, "never looked at"))
     await story.adopt("elsewhere")
     await story.forget(4)
     assert WORD not in repr([each.turn for each in elsewhere._hot._lines._kept.values()])

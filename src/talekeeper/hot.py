@@ -250,9 +250,10 @@ class Hot:
 
     def let_go(self) -> None:
         """Keeps nothing in memory: for a branch that nobody can load any more, because its name is gone."""
-        anew = Hot(self.shared, self.name)
-        anew.path, anew._state = self.path, self._blank_state()
-        self._become(anew)
+        if self.ready:
+            anew = Hot(self.shared, self.name)
+            anew.path, anew._state = self.path, self._blank_state()
+            self._become(anew)
 
     def _blank_state(self) -> State:
         record = self.shared.record
