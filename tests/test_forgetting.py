@@ -155,6 +155,22 @@ async def test_what_the_author_writes_over_a_fold_while_a_turn_of_it_is_forgotte
     await clean.check(*{keeper, other})
 
 
+async def test_what_is_noted_of_other_turns_meanwhile_holds_nobody_up(clean: Clean) -> None:
+    keeper, other = await clean.open(), await clean.open()
+    story = await clean.story(keeper)
+    line = await other.story(KEY)
+
+    async def note_and_tell() -> None:
+        await line.mark("moment", {"type": "discovery", "summary": "A door.", "significance": 0.5}, of=[50])
+        await line.pin(51)
+        await line.append("dm", "And on it goes.")
+
+    seen = just_before(keeper, erases, note_and_tell)
+    await story.forget(4)
+    assert len(seen) == 1
+    await clean.check(keeper, other)
+
+
 async def test_whoever_dies_while_forgetting_has_forgotten_all_or_nothing(clean: Clean) -> None:
     keeper, other = await clean.open(), await clean.open()
     story = await clean.story(keeper, turns=59, secret=58)
@@ -289,6 +305,34 @@ async def test_whoever_remembers_while_someone_goes_back_sees_a_whole_story(open
         await story.append_many(drafts(900, 901))
         found, _ = await asyncio.gather(story.recall("dm", "Turn 17 tells of Mira and the 17 crowns", limit=3), story.rewind(250))
         assert 17 in [each.turn.seq for each in found]
+
+
+async def test_whoever_remembers_gets_through_beside_one_who_goes_back_again_and_again(open_keeper: OpenKeeper) -> None:
+    story = await (await open_keeper()).story(KEY, seats=SEATS)
+    await story.append_many(drafts(1, 700))
+    remembering = asyncio.create_task(story.context("dm", budget=2000, query="crowns"))
+    rewinds = 0
+    while not remembering.done() and rewinds < 60:
+        await story.append("dm", "Not this way.")
+        await story.rewind(700)
+        await asyncio.sleep(0.03)
+        rewinds += 1
+    assert remembering.done()
+    assert (await remembering).tokens <= 2000
+
+
+async def test_the_past_stays_what_it_was_when_someone_goes_back_before_it(open_keeper: OpenKeeper) -> None:
+    keeper = await open_keeper()
+    story = await keeper.story(KEY, seats=SEATS)
+    await story.append_many(drafts(1, 8, secret=2))
+    past = await story.at(6)
+    before, version = await past.context("dm", budget=2000), past.version
+    await story.rewind(3)
+    await story.append_many(drafts(100, 105))
+    assert (await past.context("dm", budget=2000), past.version) == (before, version)
+    await story.forget(2)
+    assert WORD not in (await past.context("dm", budget=2000)).text
+    assert [turn.seq for turn in await past.turns()] == [1, 3, 4, 5, 6]
 
 
 @pytest.mark.parametrize("name", ["turn", "recall"])

@@ -73,6 +73,7 @@ async def tell(keeper: tk.Keeper) -> tk.Story:
     await fork.forget("another id")
     await talk(story, 12, "e")
     await story.settle()
+    await story._hot.checkpoint()
     await keeper.story(KEY, seats=[tk.Seat("late", token_limit=200)])
     await talk(story, 5, "f")
     return story

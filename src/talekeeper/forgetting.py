@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from talekeeper.folds import Node, Ref, extract
 from talekeeper.model import AUTHOR_KINDS, Turn
-from talekeeper.ports import Commit, Entry, Erase, FoldRecord, Position, Snapshot, StoryRecord
+from talekeeper.ports import Commit, Entry, Erase, Extent, FoldRecord, Position, Snapshot, StoryRecord
 from talekeeper.replay import Replay, snapshot_before
 from talekeeper.shared import path_to
 from talekeeper.terms import index_terms
@@ -27,11 +27,11 @@ Known = Mapping[str, tuple[str, ...]]
 async def erasure(keeper: Keeper, hot: Hot, name: str, at: Position, story: StoryRecord) -> Commit:
     """Blanks the turn and its edits, takes the folds made from it out, and puts them back made anew from what is left: all that there is.
     Whatever someone else adds meanwhile makes the commit fail, to be made again; what comes after it is made of what is left."""
-    found = await hot.read(positions=[at], targeting=[name], all_folds=True)
-    records = {record.key: record for record in found.folds}
+    records = {record.key: record for record in (await hot.read(all_folds=True)).folds}
     made_from_it = _made_from(name, (), records.values())
-    authored = (await hot.read(targeting=made_from_it)).entries if made_from_it else ()
-    entries = [entry for entry in (*found.entries, *authored) if entry.text]
+    told = (await hot.read(positions=[at])).entries
+    about = (await hot.read(targeting=[name, *made_from_it])).entries
+    entries = [entry for entry in (*told, *about) if entry.text]
     blank = {entry.position: _blank(hot, entry) for entry in entries}
     mentioned = any((entry.extra or {}).get("mentions") for entry in entries)
     known = await _known_without(keeper, story, at, blank) if mentioned else {}
@@ -41,7 +41,7 @@ async def erasure(keeper: Keeper, hot: Hot, name: str, at: Position, story: Stor
     again = await _remade(hot, {key: Node.from_record(record) for key, record in records.items()}, tainted, blank, known)
     authors = any(entry.kind in AUTHOR_KINDS for entry in entries)
     erase = Erase(
-        entries=list(blank.values()), folds=tainted, extent=found.extent,
+        entries=list(blank.values()), folds=tainted, extent=Extent(len(records), [name, *made_from_it], len(about)),
         # a snapshot knows what was mentioned, in which folds, and what the author did: those must be made anew, too
         snapshots=mentioned or authors or any(node.known != labels[node.key] for node in again),
         index={one.position: list(index_terms(one.text, one.voice, one.kind)) for one in entries if one.kind != "mark"},

@@ -200,7 +200,8 @@ class Hot:
     async def unfurl(self) -> None:
         """Makes what contexts stand on, where very much came at once; else whoever looks would make all of it in one go."""
         if self.head - max(self.saved_at, self._extracted_at) > FURLED:
-            await self._extract_unsaved()
+            async with self.saving:  # else whoever goes back meanwhile would have it begin again
+                await self._extract_unsaved()
 
     async def _catch_up(self) -> None:
         shared = self.shared

@@ -217,13 +217,6 @@ class Read:
     all_folds: bool = False
 
 
-class Extent(NamedTuple):
-    """How much in a story is about other things in it: its folds, and what its entries target. Both only grow, but for erasures."""
-
-    folds: int
-    targets: int
-
-
 @dataclass(frozen=True, slots=True)
 class Found:
     """What was fetched. Entries of spans come in the order of the spans, then those of positions, of ids, and those whose
@@ -231,7 +224,7 @@ class Found:
 
     `outlines` are those of the positions asked for, as far as they exist, in no particular order.
     `texts` holds the model texts of the folds asked for, `gathered` what was gathered over them, in no particular order.
-    `snapshot` is the newest one on the given path (spans newest first). `extent` comes with `all_folds`.
+    `snapshot` is the newest one on the given path (spans newest first).
     """
 
     entries: Sequence[Entry] = ()
@@ -240,7 +233,15 @@ class Found:
     texts: Sequence[TextRecord] = ()
     gathered: Sequence[GatheredRecord] = ()
     snapshot: Snapshot | None = None
-    extent: Extent | None = None
+
+
+class Extent(NamedTuple):
+    """What someone has looked through before erasing: so many folds that the story had, and so many entries that target one of `about`.
+    Both only grow, but for erasures."""
+
+    folds: int
+    about: Sequence[str] = ()
+    entries: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,7 +249,7 @@ class Erase:
     """What leaves the store physically: entries are replaced by what is left of them, folds go with their model texts and with what was
     gathered over them, index rows go by the terms they were made of, and all of the story's snapshots go if `snapshots` says so.
 
-    `extent`: what there was to look through. The write raises `Conflict` where there is more by now, which may have to go as well."""
+    The write raises `Conflict` where there is more by now than the `extent` has, since it may have to go as well."""
 
     entries: Sequence[Entry] = ()
     folds: Sequence[str] = ()

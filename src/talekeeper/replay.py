@@ -23,10 +23,11 @@ if TYPE_CHECKING:
 
 
 class _Bounds:
-    """A store that shows the log up to some entry, and cannot be changed."""
+    """A store that shows the log up to some entry of a branch, under the name that it has now, and cannot be changed."""
 
-    def __init__(self, store: Store, limit: int) -> None:
+    def __init__(self, store: Store, limit: int, branch: Branch) -> None:
         self._store = store
+        self._branch = branch
         self.limit = limit
 
     async def head(self, story: int, branch: int) -> Head:
@@ -34,7 +35,16 @@ class _Bounds:
         return head._replace(seq=min(head.seq, self.limit))
 
     async def load(self, key: MemoryKey) -> StoryRecord | None:
-        return await self._store.load(key)
+        """The story, in which the branch has changed its name back with whichever bears it now."""
+        record, branch = await self._store.load(key), self._branch
+        if record is None or branch.id not in record.branches:
+            return record
+        called = record.branches[branch.id].name
+        branches = {
+            number: replace(other, name=branch.name if number == branch.id else called if other.name == branch.name else other.name)
+            for number, other in record.branches.items()
+        }
+        return replace(record, branches=branches)
 
     async def read(self, request: Read) -> Found:
         return await self._store.read(request)
@@ -84,7 +94,8 @@ async def look_back(hot: Hot, to: int) -> Past:
     record = hot.shared.record
     at = hot.path.position(to)
     branch = record.branches[at.branch if at is not None else hot.path.segments[-1][0]]
-    then = Hot(Shared(record.key, _Bounds(hot.shared.store, to), hot.shared.counter, record, allowance=hot.shared.allowance), branch.name)
+    store = _Bounds(hot.shared.store, to, branch)
+    then = Hot(Shared(record.key, store, hot.shared.counter, record, allowance=hot.shared.allowance), branch.name)
     await then.refresh()
     return Past(then)
 
@@ -95,7 +106,7 @@ class Replay:
     def __init__(
         self, keeper: Keeper, record: StoryRecord, branch: Branch, start: Snapshot | None, instead: Mapping[Position, Entry] | None = None
     ) -> None:
-        self._past = _Past(keeper.store, start, instead or {}, record.rev)
+        self._past = _Past(keeper.store, branch, start, instead or {}, record.rev)
         self.hot = Hot(Shared(record.key, self._past, keeper.counter, record), branch.name)
 
     async def go(self, to: int) -> Mapping[str, Node]:
@@ -113,11 +124,11 @@ class Replay:
 
 
 class _Past(_Bounds):
-    """A store as it was at an entry, without memory of what was derived, except for the snapshot to start from. Branches bear the names
-    that they had when it was begun."""
+    """A store as it was at an entry, without memory of what was derived, except for the snapshot to start from. Whatever is done to the
+    story meanwhile goes unnoticed."""
 
-    def __init__(self, store: Store, start: Snapshot | None, instead: Mapping[Position, Entry], rev: int) -> None:
-        super().__init__(store, 0)
+    def __init__(self, store: Store, branch: Branch, start: Snapshot | None, instead: Mapping[Position, Entry], rev: int) -> None:
+        super().__init__(store, 0, branch)
         self._rev = rev
         self._start = start
         self._instead = instead

@@ -53,8 +53,11 @@ class _Shelf:
     def head(self, branch: int) -> int:
         return self.record.branches[branch].at + len(self.logs[branch])
 
-    def extent(self) -> Extent:
-        return Extent(len(self.folds), sum(map(len, self.targets.values())))
+    def is_all(self, extent: Extent | None) -> bool:
+        """Whether nothing has come since someone looked."""
+        return extent is None or (len(self.folds), sum(len(self.targets.get(name, ())) for name in extent.about)) == (
+            extent.folds, extent.entries,
+        )  # fmt: skip
 
     def get(self, position: Position) -> Entry | None:
         branch = self.record.branches.get(position.branch)
@@ -80,7 +83,7 @@ class _Shelf:
             if entry.seq != heads[entry.branch] + 1:
                 raise Conflict(f"entry {entry.seq} of branch {entry.branch} is not right behind its head {heads[entry.branch]}: read again")
             heads[entry.branch] = entry.seq
-        if commit.erase is not None and commit.erase.extent not in (None, self.extent()):
+        if commit.erase is not None and not self.is_all(commit.erase.extent):
             raise Conflict(f"something was added to story {commit.story} that may have to be erased, too: read again, then retry")
         ids = [entry.id for entry in commit.entries if entry.id is not None]
         if len(set(ids)) < len(ids) or not self.ids.keys().isdisjoint(ids):
@@ -182,7 +185,6 @@ class _Shelf:
             texts=[text for key in texts for text in self.texts.get(key, {}).values()],
             gathered=[one for key in keys for one in self.gathered.get(key, {}).values()],
             snapshot=self.snapshot(request.snapshot_on),
-            extent=self.extent() if request.all_folds else None,
         )
 
     def postings(self, term: str) -> list[Postings]:

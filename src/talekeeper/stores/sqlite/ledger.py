@@ -18,7 +18,7 @@ from talekeeper.errors import Conflict, StoreError, TalekeeperError, UnknownBran
 from talekeeper.model import MemoryKey
 from talekeeper.ports import ENTRIES_ONLY, Branch, Commit, Entry, Erase, Head, Position, Spending, StoryRecord, check_branches, targets
 from talekeeper.stores.sqlite.file import SQL, many_rows, statements
-from talekeeper.stores.sqlite.reads import read_branches, read_extent, read_head, read_rev, read_story
+from talekeeper.stores.sqlite.reads import is_all, read_branches, read_head, read_rev, read_story
 from talekeeper.stores.sqlite.rows import (
     BRANCH_BITS,
     MAX_BRANCH,
@@ -298,7 +298,7 @@ class Ledger:
     def _apply_whole(self, commit: Commit) -> Any:
         rows, heads, _ = self._check(commit)
         db, story = self.db, commit.story
-        if commit.erase is not None and commit.erase.extent not in (None, read_extent(db, story)):
+        if commit.erase is not None and not is_all(db, story, commit.erase.extent):
             raise Conflict(f"something was added to story {story} that may have to be erased, too: read again, then retry")
         self.flush()
         if commit.erase is not None:

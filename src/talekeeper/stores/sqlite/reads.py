@@ -108,7 +108,6 @@ def fetch(db: sqlite3.Connection, request: Read) -> Found:
             texts=_texts(db, request),
             gathered=_gathered(db, request),
             snapshot=_snapshot(db, request.story, request.snapshot_on),
-            extent=read_extent(db, request.story) if request.all_folds else None,
         )
 
 
@@ -176,9 +175,12 @@ def _gathered(db: sqlite3.Connection, request: Read) -> list[GatheredRecord]:
     return [gathered_of(row) for row in db.execute(SQL["gathered"], wanted)] if request.folds else []
 
 
-def read_extent(db: sqlite3.Connection, story: int) -> Extent:
-    """How much there is in a story that is about other things in it."""
-    return Extent(*db.execute(SQL["extent"], {"story": story}).fetchone())
+def is_all(db: sqlite3.Connection, story: int, extent: Extent | None) -> bool:
+    """Whether nothing has come since someone looked."""
+    if extent is None:
+        return True
+    found: tuple[int, int] = db.execute(SQL["extent"], {"story": story, "about": encode(extent.about)}).fetchone()
+    return found == (extent.folds, extent.entries)
 
 
 def _snapshot(db: sqlite3.Connection, story: int, path: Sequence[Span]) -> Snapshot | None:

@@ -193,7 +193,9 @@ SELECT key, branch, born, sentences FROM texts WHERE story = ?;
 SELECT key, name, value FROM folds CROSS JOIN gathered ON fold = number WHERE story = ?;
 
 -- name: extent
-SELECT (SELECT count(*) FROM folds WHERE story = :story), (SELECT count(*) FROM targets WHERE story = :story);
+SELECT (SELECT count(*) FROM folds WHERE story = :story), (
+    SELECT count(*) FROM json_each(:about) AS about CROSS JOIN targets ON targets.story = :story AND targets.target = about.value
+);
 
 -- name: snapshot
 SELECT branch, seq, state FROM snapshots WHERE story = ? AND branch = ? AND seq BETWEEN ? AND ? ORDER BY seq DESC LIMIT 1;
