@@ -43,6 +43,8 @@ from talekeeper.trees import leaves_after, roots_until
 
 PAGE = 512
 """So many entries of the log are read at once; fewer, where only a few are wanted."""
+PATIENCE = 3
+"""So often one looks again who is disturbed by others that go back; then these have to wait."""
 
 
 class Remembering:
@@ -113,18 +115,25 @@ class Remembering:
     async def _steadily(self, look: Callable[[], Awaitable[V]]) -> V:
         """What is found in the story as it stands now. Should all of it be loaded anew meanwhile (someone went back, or a turn was
         forgotten), what was found holds no more, nor does what went wrong: then it is looked at again."""
+        for _ in range(PATIENCE):
+            if found := await self._undisturbed(look):
+                return found[0]
+        async with self._hot.lock:  # now nobody of this process goes back meanwhile
+            while not (found := await self._undisturbed(look)):
+                pass
+            return found[0]
+
+    async def _undisturbed(self, look: Callable[[], Awaitable[V]]) -> tuple[V] | None:
         hot = self._hot
-        while True:
-            await hot.refresh()
-            loaded = hot.loaded
-            try:
-                found = await look()
-            except Exception:
-                if loaded is hot.loaded:
-                    raise
-            else:
-                if loaded is hot.loaded:
-                    return found
+        await hot.refresh()
+        loaded = hot.loaded
+        try:
+            found = await look()
+        except Exception:
+            if loaded is hot.loaded:
+                raise
+            return None
+        return (found,) if loaded is hot.loaded else None
 
     async def _noted(self, seat: str, recipe: Recipe) -> dict[str, Sequence[Note]]:
         """What the parts with a topic show."""
