@@ -16,7 +16,7 @@ from talekeeper.errors import TalekeeperError
 from talekeeper.model import MemoryKey
 from talekeeper.ports import Branch, Commit, Entry, Erase, Position, Read, Snapshot, Span, Spending, Store, StoryRecord
 from talekeeper.stores import InMemoryStore, SqliteStore
-from talekeeper.testing.stores import entry, fold, gathered, hits, text_of
+from talekeeper.testing.stores.samples import entry, fold, gathered, hits, text_of
 
 KEYS = [MemoryKey("acme", "ana", "1"), MemoryKey("acme", "ana:1", ""), MemoryKey("acme:ana", "1", "")]
 WORDS = ["dragon", "gate", "龍", "Gate", "two words", "_"]

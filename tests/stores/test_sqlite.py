@@ -36,7 +36,7 @@ from talekeeper.ports import Branch, Commit, Erase, Position, Read, Snapshot, Sp
 from talekeeper.stores import open_store
 from talekeeper.stores.in_memory import InMemoryStore
 from talekeeper.stores.sqlite import SqliteStore, file, upkeep, writer
-from talekeeper.testing.stores import KEY, entry, everything, fold, gathered, gathered_over, hits, log, text_of
+from talekeeper.testing.stores.samples import KEY, entry, everything, fold, gathered, gathered_over, hits, log, text_of
 
 
 @pytest.fixture
@@ -87,7 +87,7 @@ from pathlib import Path
 from talekeeper.errors import *
 from talekeeper.ports import *
 from talekeeper.stores.sqlite import SqliteStore
-from talekeeper.testing.stores import KEY, entry, log
+from talekeeper.testing.stores.samples import KEY, entry, log
 """
 
 
