@@ -137,6 +137,65 @@ async def _stored(story: tk.Story) -> None:
         await asyncio.sleep(0.001)
 
 
+class Reads:
+    """Counts the entries that were read from a store."""
+
+    def __init__(self, store: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.entries = 0
+        self._read = store.read
+        monkeypatch.setattr(store, "read", self.read)
+
+    async def read(self, request: Any) -> Any:
+        found = await self._read(request)
+        self.entries += len(found.entries)
+        return found
+
+
+async def test_who_goes_back_after_very_much_was_told_at_once_reads_little(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = 12 * hot.CHECKPOINT_EVERY + 7
+    async with tk.open(tmp_path / "story.db", counter=tk.Heuristic()) as keeper:
+        story = await keeper.story(key(1), seats=SEATS)
+        await story.append_many(drafts(told))
+        await story.settle()
+        piecemeal = await keeper.story(key(2), seats=SEATS)
+        for at in range(0, told, 100):
+            await piecemeal.append_many(drafts(told)[at : at + 100])
+        await piecemeal.settle()
+        remembered = await story.context("ash", budget=2000)
+        assert remembered.text == (await piecemeal.context("ash", budget=2000)).text
+        reads = Reads(keeper.store, monkeypatch)
+        for back in (1, 1, hot.CHECKPOINT_EVERY, 5 * hot.CHECKPOINT_EVERY):
+            before = reads.entries
+            await story.rewind(story.head - back)
+            await piecemeal.rewind(story.head)
+            assert reads.entries - before <= 4 * hot.CHECKPOINT_EVERY
+            assert (await story.context("ash", budget=2000)).text == (await piecemeal.context("ash", budget=2000)).text
+
+
+async def test_a_story_may_be_told_on_and_gone_back_in_while_very_much_of_it_is_stored(tmp_path: Path) -> None:
+    async with tk.open(tmp_path / "story.db", counter=tk.Heuristic()) as keeper:
+        story = await keeper.story(key(1), seats=SEATS)
+        for number in range(3):
+            await story.append_many(drafts(4 * hot.CHECKPOINT_EVERY))
+            storing = asyncio.create_task(story._hot.checkpoint())
+            await asyncio.sleep(0.01 * number)
+            for _ in range(20):
+                await story.append("ash", f"And number {number} again.")
+                await asyncio.sleep(0)
+            if number:
+                await story.rewind(story.head - 5)
+            await story.append("dm", f"Maren takes {number} of the keys.")
+            await storing
+            await story.settle()
+        told, text = await story.turns(), (await story.context("ash", budget=2000)).text
+        assert [turn.text for turn in told].count("And number 1 again.") == 15
+        assert len(told) == 3 * 4 * hot.CHECKPOINT_EVERY + 3 * 20 - 2 * 5 + 3
+    async with tk.open(tmp_path / "story.db", counter=tk.Heuristic()) as keeper:
+        story = await keeper.story(key(1))
+        assert await story.turns() == told
+        assert (await story.context("ash", budget=2000)).text == text
+
+
 def test_a_keeper_may_be_opened_again_in_another_event_loop(tmp_path: Path) -> None:
     keeper = tk.open(tmp_path / "crowd.db", counter=tk.Heuristic())
     failures: list[object] = []

@@ -601,6 +601,8 @@ class Hot:
     async def checkpoint(self) -> None:
         """Stores the folds, index rows and the snapshot that are due. Losing a race changes nothing."""
         async with self.saving:
+            if self.head - self.saved_at > FURLED:
+                await self._retrace()
             await self._extract_unsaved()
             while len(self.tail) - len(self._tail_terms) > AT_ONCE:
                 self._find_terms(AT_ONCE)
@@ -625,6 +627,21 @@ class Hot:
             del self.tail[:tail], self._tail_terms[:tail]
             self.index.grown()
             self.saved_at = position.seq
+
+    async def _retrace(self) -> None:
+        """Where very much came at once, goes over it again from the newest snapshot on, aside, and leaves others on the way: else whoever
+        goes back a step would have to begin at that one, too (I9)."""
+        loaded, anew = self.loaded, Hot(self.shared, self.name)
+        await anew._load(self.shared.branch(self.name), self.head)
+        while loaded is self.loaded and self.in_step and anew.in_step:
+            if anew.state.seq == self.head:
+                self._become(anew)
+                return
+            await anew._replay(min(self.head, anew.state.seq + AT_ONCE))
+            if anew.overdue:
+                await anew.checkpoint()
+                if anew.overdue:
+                    return  # someone else was first
 
     async def store(self, node: Node) -> None:
         """Stores a fold, and what it is made of, if it is not stored yet. What nobody can derive again, a model's text or the author's own
