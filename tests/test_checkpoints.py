@@ -196,6 +196,32 @@ async def test_a_story_may_be_told_on_and_gone_back_in_while_very_much_of_it_is_
         assert (await story.context("ash", budget=2000)).text == text
 
 
+async def test_a_checkpoint_that_fails_is_not_tried_with_every_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tries = 0
+    broken = True
+    real = hot.Hot.checkpoint
+
+    async def checkpoint(self: hot.Hot) -> None:
+        nonlocal tries
+        tries += 1
+        if broken:
+            raise tk.StoreError("there is no room for anything so large")
+        await real(self)
+
+    monkeypatch.setattr(hot.Hot, "checkpoint", checkpoint)
+    async with tk.open(tmp_path / "story.db", counter=tk.Heuristic()) as keeper:
+        story = await keeper.story(key(1), seats=SEATS)
+        for _ in range(2 * hot.CHECKPOINT_EVERY):
+            await story.append("ash", "I bring one more silver key to the mill.")
+            await asyncio.sleep(0)
+        assert tries in (1, 2)
+        broken = False
+        for _ in range(hot.CHECKPOINT_EVERY):
+            await story.append("ash", "And one more.")
+            await asyncio.sleep(0)
+        await asyncio.wait_for(_stored(story), 5)
+
+
 def test_a_keeper_may_be_opened_again_in_another_event_loop(tmp_path: Path) -> None:
     keeper = tk.open(tmp_path / "crowd.db", counter=tk.Heuristic())
     failures: list[object] = []

@@ -78,7 +78,7 @@ class Hot:
     __slots__ = (
         "_at_work", "_backlog", "_digests", "_extracted_at", "_generation", "_grown", "_known", "_lines", "_made", "_marks",
         "_marks_at_once", "_newest", "_numbers", "_state", "_tail_terms", "_texts_version", "gathered", "head", "index", "lock",
-        "manners", "marked", "name", "path", "plans", "ready", "saved_at", "saving", "shared", "tail", "watchers",
+        "manners", "marked", "name", "path", "plans", "put_off_at", "ready", "saved_at", "saving", "shared", "tail", "watchers",
     )  # fmt: skip
     path: Path
     _state: State
@@ -109,7 +109,7 @@ class Hot:
         self._texts_version = -1
         self._generation = -1
         self._numbers: dict[tuple[str, ...], int] = {}
-        self.head = self.saved_at = self._extracted_at = 0
+        self.head = self.saved_at = self.put_off_at = self._extracted_at = 0
         self.manners: dict[tuple[Any, ...], Manner] = {}  # by speaker, kind, location and heard_by, until someone moves
 
     @property
@@ -590,8 +590,8 @@ class Hot:
 
     @property
     def overdue(self) -> bool:
-        """Whether a checkpoint is due."""
-        return self.ready and self.head - self.saved_at >= min(CHECKPOINT_EVERY, self.shared.allowance.lines)
+        """Whether a checkpoint is due. One that failed is not tried with every turn again."""
+        return self.ready and self.head - max(self.saved_at, self.put_off_at) >= min(CHECKPOINT_EVERY, self.shared.allowance.lines)
 
     @property
     def lag(self) -> float:

@@ -225,7 +225,11 @@ class Keeper:
 
     async def _checkpoint(self, hot: Hot) -> None:
         async with self._saving:
-            await hot.checkpoint()
+            try:
+                await hot.checkpoint()
+            except TalekeeperError:
+                hot.put_off_at = hot.head
+                raise
             await store_gathered(hot)
 
     def _gathered(self, hot: Hot) -> None:

@@ -46,9 +46,9 @@ class Rate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Throughput:
-    """`stories` stories that append at once, beside bare `executemany` of the same rows: into a table from which each of them can be
-    read (`ceiling`; our `share` of it), and into one in which none can be found (`heap`). `waited_ms`: the longest append of one more,
-    while all of them store what is derived from them."""
+    """`stories` stories that append at once, beside bare `executemany`: of the same rows into a table from which each story can be read
+    (`ceiling`; our `share` of it), and of leaner ones into a table in which none can be found (`heap`). `waited_ms`: the longest append of
+    one more, while all of them store what is derived from them."""
 
     stories: int
     ours: Rate
@@ -224,7 +224,7 @@ class Report:
         if self.throughput is None:
             return []
         name = f"{self.throughput.stories:,} stories at once, share of executemany"
-        note = f"of rows that can be found again; {self.throughput.share_of_heap:.2f} of such as cannot"
+        note = f"of the same rows, an index by story; {self.throughput.share_of_heap:.2f} of leaner ones without"
         return [Target(name=name, sense=">=", bound=0.2, value=self.throughput.share, note=note)]
 
     def _weight(self) -> list[Target]:
@@ -264,7 +264,7 @@ def _cell(value: float | None, ratio: float | None) -> str:
 
 def _crowd_lines(found: Throughput) -> str:
     rows = (
-        ("Talekeeper", found.ours), ("bare executemany, an index by story", found.ceiling), ("bare executemany, no index", found.heap),
+        ("Talekeeper", found.ours), ("bare executemany, the same rows", found.ceiling), ("bare executemany, leaner rows", found.heap),
     )  # fmt: skip
     return "\n".join(
         [

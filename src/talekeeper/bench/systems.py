@@ -99,7 +99,7 @@ class Limit(System):
         self._db.close()
 
     @staticmethod
-    def _row(story: int, line: Line) -> tuple[int, str, str, str, str, int]:
+    def _row(story: int, line: Line) -> tuple[Any, ...]:
         return story, line.speaker, line.text, ",".join(line.heard_by), line.location, line.tokens
 
 
