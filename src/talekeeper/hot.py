@@ -11,30 +11,27 @@ commit. Until then they exist in memory only; after a crash they are derived aga
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 from talekeeper import terms
 from talekeeper.context import Plan
-from talekeeper.errors import Conflict, StoreCorrupt, TalekeeperError, UnknownTurn, WrongType, quoted
-from talekeeper.folds import Missing, Node, Path, Ref, extract
+from talekeeper.errors import Conflict, StoreCorrupt, TalekeeperError
+from talekeeper.folds import Node, extract
 from talekeeper.index import Index
-from talekeeper.model import AUTHOR_KINDS, Health, Seat, Turn, TurnRef
-from talekeeper.paragraphs import Digests, Line, Sources
+from talekeeper.model import AUTHOR_KINDS, Health, Seat, Turn
 from talekeeper.ports import (
     Branch,
     Commit,
     Entry,
-    Found,
     Position,
-    Read,
     Snapshot,
     Span,
     TextRecord,
     new_entry,
 )  # fmt: skip
+from talekeeper.reading import Reading
 from talekeeper.recent import LEAST, Recent
 from talekeeper.shared import Shared, path_to, seats_of
 from talekeeper.state import SCENE_KINDS, Shelf, State
@@ -57,7 +54,6 @@ FURLED = 2 * CHECKPOINT_EVERY
 T = TypeVar("T")
 
 _WIDTH = len(Entry._fields)
-new_turn: Callable[[tuple[Any, ...]], Turn] = partial(tuple.__new__, Turn)
 
 
 class Manner(NamedTuple):
@@ -71,35 +67,26 @@ class Manner(NamedTuple):
     lead: str
 
 
-class Hot:
+class Hot(Reading):
     """One branch of a story in memory. See the module."""
 
     # There may be a thousand of them, and Python gives an object with more than thirty fields and no slots a large table of its own.
     __slots__ = (
-        "_at_work", "_backlog", "_digests", "_extracted_at", "_generation", "_grown", "_known", "_lines", "_made", "_marks",
-        "_marks_at_once", "_newest", "_numbers", "_state", "_tail_terms", "_texts_version", "gathered", "head", "index", "lock",
-        "manners", "marked", "name", "path", "plans", "put_off_at", "ready", "saved_at", "saving", "shared", "tail", "watchers",
+        "_backlog", "_extracted_at", "_generation", "_grown", "_known", "_made", "_newest", "_tail_terms", "_texts_version", "gathered",
+        "head", "index", "lock", "manners", "marked", "plans", "put_off_at", "ready", "saved_at", "saving", "tail", "watchers",
     )  # fmt: skip
-    path: Path
-    _state: State
 
     def __init__(self, shared: Shared, name: str) -> None:
-        self.shared = shared
-        self.name = name
+        super().__init__(shared, name)
         self.lock = Turnstile()
         self.saving = asyncio.Lock()
         self.watchers: list[Callable[[Health, Health], None]] = []
-        self._at_work = 0
         self.ready = False
         self._newest: tuple[Turn | None, str] = None, ""  # the last turn of the backlog, and how it reads as a line if that is known
         self._backlog: list[Any] = []  # the fields of entries, one behind the other: no object of their own for Python's garbage collector
         self.plans: dict[tuple[Any, ...], Plan] = {}
-        self._digests: Digests = Recent()
         self.tail: list[tuple[Entry, Turn]] = []
         self._tail_terms: list[dict[str, None]] = []
-        self._lines: Recent[tuple[int, int], Line] = Recent()
-        self._marks: Recent[tuple[int, int], Entry] = Recent()
-        self._marks_at_once = 0
         self._grown = 0
         self.index = Index()
         self.marked: Recent[Position, dict[str | None, Any]] = Recent()  # marks as seats may know them, until a turn is edited
@@ -108,7 +95,6 @@ class Hot:
         self._made: Recent[Any, tuple[Any, Any]] = Recent()  # what was made, behind what it was made of
         self._texts_version = -1
         self._generation = -1
-        self._numbers: dict[tuple[str, ...], int] = {}
         self.head = self.saved_at = self.put_off_at = self._extracted_at = 0
         self.manners: dict[tuple[Any, ...], Manner] = {}  # by speaker, kind, location and heard_by, until someone moves
 
@@ -387,29 +373,18 @@ class Hot:
         for key in stale:
             del self.plans[key]
 
-    # -- turns and lines -------------------------------------------------------------------------------------------------
+    def tail_terms(self) -> list[tuple[Entry, dict[str, None]]]:
+        """The entries that are not indexed yet, in order, each with the terms under which it will be found."""
+        if self._backlog:
+            self._take_in()
+        self._find_terms(len(self.tail))
+        return [(entry, terms) for (entry, _), terms in zip(self.tail, self._tail_terms, strict=True)]
 
-    def turn(self, entry: Entry) -> Turn:
-        """The entry as a noun, as it was written."""
-        shared = self.shared
-        branch, seq, kind, speaker, voice, text, channel, location, tokens, _, time, own_id, extra = entry
-        name = own_id or shared.names.name(branch, seq)
-        audience = shared.record.channels[channel]
-        if extra is None:
-            return new_turn((name, seq, kind, speaker, voice, text, audience, location, (), None, time, tokens, 0, None, ()))
-        target = None if kind == "mark" else extra.get("target")
-        if kind == "override" and target is not None:
-            target = shared.names.fold(target)
-        mentions, when, cites = tuple(extra.get("mentions", ())), extra.get("when"), tuple(extra.get("cites", ()))
-        return new_turn((name, seq, kind, speaker, voice, text, audience, location, mentions, when, time, tokens, 0, target, cites))
-
-    def line(self, entry: Entry, turn: Turn, shown: str = "") -> Line:
-        """The turn as a line, which stays in memory for a while."""
-        counter = self.shared.counter
-        fresh = entry.counter == counter.id and turn.revision == 0 and bool(entry.text)
-        line = Line(turn, entry.tokens, counter, entry.tokens if fresh else None, shown)
-        self._lines.put((entry.branch, entry.seq), line)
-        return line
+    def _find_terms(self, most: int) -> None:
+        start = len(self._tail_terms)
+        for entry, turn in self.tail[start : start + most]:
+            findable = turn.text and entry.kind != "mark"
+            self._tail_terms.append(terms.index_terms(turn.text, turn.voice, turn.kind) if findable else {})
 
     def _trim(self) -> None:
         """Lets go of what is in the store anyway, but for what contexts are made of; never what someone is at work with."""
@@ -426,165 +401,6 @@ class Hot:
         self._made.trim(few)
         self._state.shelf.trim(room // 2)
         self._digests.trim(few // 4)
-
-    def lines_at(self, places: Sequence[tuple[int, int]]) -> list[Line]:
-        """The lines of the turns at these places, as of now. Raises `Missing`."""
-        lines = [self._lines.get(place) for place in places]
-        if None in lines:
-            raise Missing(positions=[Position(*place) for place, line in zip(places, lines, strict=True) if line is None])
-        return lines  # type: ignore[return-value]
-
-    def lines_of(self, refs: Sequence[Ref]) -> list[Line]:
-        """The lines of these turns, as of now. Raises `Missing`."""
-        return self.lines_at([(ref.branch, ref.seq) for ref in refs])
-
-    def line_or_none(self, at: Position) -> Line | None:
-        return self._lines.get((at.branch, at.seq))
-
-    def is_mark(self, place: Position) -> bool:
-        """Whether a mark is known to stand there: nothing that anyone said."""
-        return place in self._marks
-
-    async def marks_at(self, places: Sequence[Position]) -> list[Entry]:
-        """The marks at these places, in their order."""
-        self._marks_at_once = max(self._marks_at_once, len(places))
-        known = {place: mark for place in places if (mark := self._marks.get(place)) is not None}
-        absent = [place for place in places if place not in known]
-        if absent:
-            state = self._state
-            for entry in (await self.read(positions=absent)).entries:
-                known[entry.position] = entry
-                if state is self._state:  # else it may have been forgotten since
-                    self._marks.put(entry.position, entry)
-        return [known[place] for place in places if place in known]
-
-    def channels_of(self, seat: str) -> set[int]:
-        """The channels that the seat is in."""
-        return {number for number, hearers in self.shared.record.channels.items() if seat in hearers}
-
-    def channel_number(self, hearers: tuple[str, ...]) -> int | None:
-        """The channel with exactly these hearers."""
-        if len(self._numbers) != len(self.shared.record.channels):
-            self._numbers = {known: number for number, known in self.shared.record.channels.items()}
-        return self._numbers.get(hearers)
-
-    def turns_of(self, refs: Sequence[Ref]) -> list[Turn]:
-        return [line.turn for line in self.lines_of(refs)]
-
-    def sources(self) -> Sources:
-        return Sources(self.state, self.path, self.lines_of, self.shared.counter.count, self.shared.names.fold, self._digests)
-
-    async def supply(self, work: Callable[[], T]) -> T:
-        """What the work returns, after loading what it misses, which stays until the work is done."""
-        self._at_work += 1
-        try:
-            return await self._supplied(work)
-        finally:
-            self._at_work -= 1
-            self._trim()
-
-    async def _supplied(self, work: Callable[[], T]) -> T:
-        last: tuple[Any, ...] = ()  # with the state in which it was missing: after that is made anew, it may be missing again
-        while True:
-            try:
-                return work()
-            except Missing as missing:
-                if last == (missing.folds, missing.positions, self._state):
-                    raise StoreCorrupt(f"the store lacks what its own records name: {last[:2]}; run `talekeeper doctor`") from missing
-                last = missing.folds, missing.positions, self._state
-                if missing.folds:
-                    await self._fetch_folds(missing.folds)
-                if missing.positions:
-                    await self.fetch_turns(missing.positions)
-
-    async def read(self, **wanted: Any) -> Found:
-        return await self.shared.store.read(Read(self.shared.record.id, **wanted))
-
-    async def _fetch_folds(self, keys: Iterable[str]) -> None:
-        wanted = [key for key in keys if self.state.shelf.get(key) is None]
-        if not wanted:
-            return
-        state = self._state
-        found = await self.read(folds=wanted)
-        if state is not self._state:
-            return  # read before all was loaded anew, and perhaps forgotten since
-        texts: dict[str, list[Any]] = {}
-        for text in found.texts:
-            texts.setdefault(text.key, []).append(text)
-        gathered: dict[str, dict[str, Any]] = {}
-        for one in found.gathered:
-            gathered.setdefault(one.key, {})[one.name] = one.value
-        for record in found.folds:
-            waiting = state.shelf.gathered.get(record.key, {})
-            state.shelf.put(Node.from_record(record, texts.get(record.key, ()), {**gathered.get(record.key, {}), **waiting}))
-        absent = set(wanted) - {record.key for record in found.folds}
-        if absent:
-            raise Conflict(f"folds are gone from the store: {sorted(absent)[:3]}; another process may have forgotten a turn, try again")
-
-    async def fetch_turns(self, positions: Iterable[Position]) -> list[Turn]:
-        """Turns by position, as of now, edits applied. Their lines stay in memory for a while."""
-        state = self._state
-        turns = await self.read_turns(positions)
-        for entry, turn in turns if state is self._state else ():  # else they may have been forgotten since
-            if entry.kind not in AUTHOR_KINDS:
-                self.line(entry, turn)
-        return [turn for _, turn in turns]
-
-    async def read_turns(self, positions: Iterable[Position]) -> list[tuple[Entry, Turn]]:
-        """Entries by position with their turns as of now, edits applied."""
-        found = await self.read(positions=list(positions))
-        turns = [(entry, self.turn(entry)) for entry in found.entries]
-        revisions = self.state.revisions
-        edits = {turn.id: revisions[turn.id] for _, turn in turns if turn.id in revisions} if revisions else {}
-        if edits:
-            rewritten = await self.read(positions=[edit.at for edit in edits.values()])
-            texts = {entry.position: entry.text for entry in rewritten.entries}
-            turns = [
-                (entry, turn._replace(text=texts[edits[turn.id].at], revision=edits[turn.id].times))
-                if turn.id in edits and entry.text else (entry, turn)
-                for entry, turn in turns
-            ]  # fmt: skip
-        return turns
-
-    async def find(self, name: str) -> Position | None:
-        """Where the turn of that id stands, if it is on this path."""
-        at = self.shared.names.position(name)
-        if at is None:
-            found = (await self.read(ids=[name])).entries
-            at = found[0].position if found else None
-        return at if at is not None and at.seq >= 1 and self.path.has(*at) else None
-
-    async def located(self, turn: TurnRef) -> tuple[Position, Turn]:
-        """Where the turn that is meant stands, and how it reads now; raises `UnknownTurn` where this branch has none, or where it was
-        forgotten."""
-        if isinstance(turn, Turn):
-            turn = turn.id
-        if isinstance(turn, bool) or not isinstance(turn, int | str):
-            raise WrongType(f"a turn is named by its number or its id, not by {type(turn).__name__}")
-        at = self.path.position(turn) if isinstance(turn, int) else await self.find(turn)
-        if at is None:
-            what = f"{'number' if isinstance(turn, int) else 'id'} {quoted(turn)}"
-            raise UnknownTurn(f"no turn with the {what} on branch {self.name!r}; it goes from 1 to {self.state.seq}")
-        line = self.line_or_none(at)
-        found = [line.turn] if line is not None else await self.fetch_turns([at])
-        if not found or found[0].kind in AUTHOR_KINDS:
-            raise UnknownTurn(f"entry {at.seq} is no turn that anyone heard")
-        if not found[0].text:
-            raise UnknownTurn(f"turn {at.seq} was forgotten")
-        return at, found[0]
-
-    def tail_terms(self) -> list[tuple[Entry, dict[str, None]]]:
-        """The entries that are not indexed yet, in order, each with the terms under which it will be found."""
-        if self._backlog:
-            self._take_in()
-        self._find_terms(len(self.tail))
-        return [(entry, terms) for (entry, _), terms in zip(self.tail, self._tail_terms, strict=True)]
-
-    def _find_terms(self, most: int) -> None:
-        start = len(self._tail_terms)
-        for entry, turn in self.tail[start : start + most]:
-            findable = turn.text and entry.kind != "mark"
-            self._tail_terms.append(terms.index_terms(turn.text, turn.voice, turn.kind) if findable else {})
 
     # -- checkpoints -----------------------------------------------------------------------------------------------------
 
@@ -635,10 +451,12 @@ class Hot:
         await anew._load(self.shared.branch(self.name), self.head)
         while loaded is self.loaded and self.in_step and anew.in_step:
             if anew.state.seq == self.head:
+                anew.state.shelf.take_over(self.state.shelf)
                 self._become(anew)
                 return
             await anew._replay(min(self.head, anew.state.seq + AT_ONCE))
             if anew.overdue:
+                anew.state.shelf.take_over(self._state.shelf)
                 await anew.checkpoint()
                 if anew.overdue:
                     return  # someone else was first
@@ -677,5 +495,6 @@ class Hot:
                     await asyncio.sleep(0)
 
 
-_KNOWLEDGE = [slot for slot in Hot.__slots__ if slot not in ("_at_work", "lock", "name", "saving", "shared", "watchers")]
+_LASTING = {"_at_work", "lock", "name", "saving", "shared", "watchers"}
+_KNOWLEDGE = [slot for slot in (*Reading.__slots__, *Hot.__slots__) if slot not in _LASTING]
 """What a branch in memory knows of the story."""

@@ -182,6 +182,17 @@ class Shelf:
             if not values:
                 self.gathered.pop(one.key, None)
 
+    def take_over(self, other: Shelf) -> None:
+        """What the other one knows of the same folds, and has not stored yet, need not be made again."""
+        for key, node in self.unsaved.items():
+            twin = other.unsaved.get(key)
+            if twin is not None:
+                node.gathered.update(twin.gathered)
+                if twin.sentences is not None:
+                    node.sentences, node.peaks, node.turns = twin.sentences, twin.peaks, None
+        for key, values in other.gathered.items():
+            self.gathered.setdefault(key, {}).update(values)
+
     def drop_saved(self) -> None:
         """Forgets what is stored anyway, so that it is read again with its newest texts."""
         self._nodes.clear()

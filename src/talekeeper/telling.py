@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from talekeeper import rim
 from talekeeper.errors import Conflict, DuplicateId, InvalidInput, WrongType, quoted
-from talekeeper.hot import AT_ONCE, FAR_BEHIND, Hot, Manner, new_turn
+from talekeeper.hot import AT_ONCE, FAR_BEHIND, Hot, Manner
 from talekeeper.model import AUTHOR_KINDS, Mark, Turn
 from talekeeper.names import looks_generated
 from talekeeper.ports import ENTRIES_ONLY, Commit, Entry, Position, new_entry
+from talekeeper.reading import new_turn
 from talekeeper.recent import LEAST
 from talekeeper.rendering import defuse, lead, render
 
