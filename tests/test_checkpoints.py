@@ -12,9 +12,10 @@ import pytest
 import talekeeper as tk
 from talekeeper import hot
 from talekeeper import keeper as keeper_module
-from talekeeper.folds import extract
+from talekeeper.folds import Node, extract
 from talekeeper.keeper import CHECKPOINTS_AT_ONCE, HELD
 from talekeeper.recent import IN_ALL, LEAST
+from talekeeper.state import Shelf
 
 CROWD = IN_ALL // LEAST
 """So many stories have a checkpoint due after as few turns as can be."""
@@ -220,6 +221,40 @@ async def test_a_checkpoint_that_fails_is_not_tried_with_every_turn(tmp_path: Pa
             await story.append("ash", "And one more.")
             await asyncio.sleep(0)
         await asyncio.wait_for(_stored(story), 5)
+
+
+async def test_a_model_is_asked_once_for_each_fold_however_much_was_told_at_once(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    async def model(messages: Any) -> str:
+        asked.append(str(messages))
+        return "Ash brings silver keys to the mill, as sworn to Maren."
+
+    async with tk.open(tmp_path / "story.db", counter=tk.Heuristic(), summarizer=model) as keeper:
+        story = await keeper.story(key(1), seats=SEATS)
+        await story.append_many(drafts(8 * hot.CHECKPOINT_EVERY))
+        await asyncio.wait_for(story.settle(), 60)
+        folds = (await story.stats()).folds
+    assert 0 < len(asked) <= 3 * folds  # each may be repaired or tried again a little, and then it is done
+
+
+def test_a_fold_that_someone_holds_is_the_same_for_all() -> None:
+    shelf = Shelf()
+    held = Node("held", 1)
+    shelf.add(held)
+    shelf.records([_made(held)])
+    shelf.saved([held])
+    for number in range(10):
+        shelf.put(Node(f"other {number}", 1))
+    shelf.trim(4)
+    assert shelf.get("held") is held
+    assert shelf.put(Node("held", 1)) is held
+    assert shelf.get("other 0") is None
+
+
+def _made(node: Node) -> Node:
+    node.sentences, node.first, node.last, node.closed_first, node.closed, node.turn_count, node.tokens = (), 1, 1, 1, 1, 1, 1
+    return node
 
 
 def test_a_keeper_may_be_opened_again_in_another_event_loop(tmp_path: Path) -> None:

@@ -113,17 +113,18 @@ class Shelf:
         self._tried: dict[str, FoldRecord] = {}
         self.gathered: dict[str, dict[str, Any]] = {}  # over folds that were stored before it, by their keys: not stored yet
         self._nodes: Recent[str, Node] = Recent()
-        self._roots: WeakValueDictionary[str, Node] = WeakValueDictionary()
+        self._in_use: WeakValueDictionary[str, Node] = WeakValueDictionary()
 
     def get(self, key: str) -> Node | None:
-        return self.unsaved.get(key) or self._nodes.get(key)
-
-    def root(self, key: str) -> Node | None:
-        """The same, for the trees: one that hangs on a tree is the same one for all of them, in whatever order they ask."""
-        node = self._roots.get(key) or self.get(key)
-        if node is not None:
-            self._roots[key] = node
+        """The fold of that key, if it is in memory: as long as anyone holds it (a tree, if nobody else), it is the same one for all."""
+        node = self.unsaved.get(key) or self._nodes.get(key)
+        if node is None and (node := self._in_use.get(key)) is not None:
+            self._nodes.put(key, node)
         return node
+
+    def add(self, node: Node) -> None:
+        """A new one, which is not stored yet."""
+        self.unsaved[node.key] = self._in_use[node.key] = node
 
     def node(self, key: str) -> Node:
         node = self.get(key)
@@ -133,7 +134,7 @@ class Shelf:
 
     def children(self, parent: Node) -> list[Node]:
         unsaved, stored = self.unsaved.get, self._nodes.get
-        nodes = [unsaved(key) or stored(key) for key in parent.children]
+        nodes = [unsaved(key) or stored(key) or self.get(key) for key in parent.children]
         if None in nodes:
             raise Missing(folds=[key for key, node in zip(parent.children, nodes, strict=True) if node is None])
         return nodes  # type: ignore[return-value]
@@ -142,10 +143,14 @@ class Shelf:
         """The node of that key that is in memory already, else this one."""
         here = self.get(node.key)
         if here is None:
-            self._nodes.put(node.key, node)
-            if node.level or node.closer:  # a part of a chunk is never stored, nor is anything of it
-                node.unstored = self.gathered
+            self._in_use[node.key] = node
+            self._keep(node)
         return here or node
+
+    def _keep(self, node: Node) -> None:
+        self._nodes.put(node.key, node)
+        if node.level or node.closer:  # a part of a chunk is never stored, nor is anything of it
+            node.unstored = self.gathered
 
     def trim(self, room: int) -> None:
         """Lets go of folds that were not used for long and are stored."""
@@ -165,7 +170,7 @@ class Shelf:
             if record is None:
                 continue  # by someone else meanwhile
             self.unsaved.pop(node.key, None)
-            self.put(node)
+            self._keep(node)
             for name in node.gathered.keys() - record.shape.get("gathered", {}).keys():  # came while they were being stored
                 node.note(name, node.gathered[name])
 
@@ -196,6 +201,7 @@ class Shelf:
     def drop_saved(self) -> None:
         """Forgets what is stored anyway, so that it is read again with its newest texts."""
         self._nodes.clear()
+        self._in_use = WeakValueDictionary(self.unsaved)
 
 
 class State:
@@ -388,7 +394,7 @@ class State:
             self.folds_shared += node.level > 0
             return here
         self.folds_made += 1
-        self.shelf.unsaved[node.key] = node
+        self.shelf.add(node)
         return node
 
     def _register(self, mentions: Iterable[str], channel: int) -> None:
@@ -564,7 +570,7 @@ class State:
         if roots is None:
             return Tree([[self.shelf.node(key) for key in level] for level in levels])
         sketches = [[Sketch._make((key, *roots[key][:7], tuple(roots[key][7:]))) for key in level] for level in levels]
-        return Tree(sketches, self.shelf.root if any(sketches) else None)
+        return Tree(sketches, self.shelf.get if any(sketches) else None)
 
     @staticmethod
     def edits_named(data: Mapping[str, Any]) -> dict[str, Edit]:
