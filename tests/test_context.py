@@ -658,3 +658,21 @@ async def test_what_was_planned_for_a_seat_is_not_shown_after_the_seat_has_chang
         other = await keeper.story(tk.MemoryKey("acme", "ana", "another"), seats=[dm, after])
         await other.append_many(drafts)
         assert (await story.context("ana")).text == (await other.context("ana")).text
+
+
+@pytest.mark.parametrize("budget", [300, 400, 600, 1000])
+async def test_what_is_told_in_few_words_stands_under_the_place_where_it_happened(keeper: tk.Keeper, budget: int) -> None:
+    story = await keeper.story(KEY, seats=SEATS)
+    for visit in range(6):
+        for place in ("smithy", "foundry", "square"):
+            await story.enter("rogue", place)
+            for number in range(5):
+                await story.append(
+                    "dm", f"On visit {visit} the keeper of the {place} gives Rogue {10 * visit + number} silver.", location=place
+                )
+            told = (await story.context("rogue", budget=budget)).text
+            folds = "".join(line for line in told.splitlines() if line.startswith("- "))
+            here = ""
+            for label, named in re.findall(r"\((smithy|foundry|square)\)|keeper of the (\w+)", folds):
+                here = label or here
+                assert not named or named == here, told

@@ -20,7 +20,7 @@ from itertools import accumulate
 
 from talekeeper.budget import clip_item
 from talekeeper.cuts import ChunkPart, Chunks, Wish, chunks_until, find_cut, model_cut, own_cut
-from talekeeper.folds import PEAKS, Node, Ref, make_leaf, peaks
+from talekeeper.folds import PEAKS, Node, Ref, key_of_part, make_leaf, peaks
 from talekeeper.model import Block, Item, LeftOut, Recap, Seat
 from talekeeper.paragraphs import Line, Sources, Unfold, fit
 from talekeeper.recipe import DEFAULT_RECIPE, Recipe
@@ -276,10 +276,19 @@ def _folds_until(view: str, track: int, chunks: Chunks, cut: int, sources: Sourc
     """Folds over everything of that track up to the cut, in order of their first turn: whole ones, and parts of late chunks."""
     state = sources.state
     nodes = roots_until(state.views[view].trees[track].roots(), cut, sources.children_of)
-    for part, refs in _late(chunks, track, cut, state):
-        # without a place: an open chunk may find its place later, and what is shown must not change by that
-        nodes.append(state.shelf.put(make_leaf(refs, channel=part.channel, location=None, closed=cut, closer="")))
+    nodes += [_part(refs, part.channel, cut, sources) for part, refs in _late(chunks, track, cut, state)]
     return sorted(nodes, key=lambda node: node.first)
+
+
+def _part(refs: Sequence[Ref], channel: int, closed: int, sources: Sources) -> Node:
+    """A fold over a part of a chunk, at the place that its own turns name: the chunk may find its own later, and what is shown must not
+    change by that. Raises `Missing`."""
+    shelf = sources.state.shelf
+    here = shelf.get(key_of_part(refs))
+    if here is None:
+        place = next((line.turn.location for line in sources.lines_of(refs) if line.turn.location is not None), None)
+        here = shelf.put(make_leaf(refs, channel=channel, location=place, closed=closed, closer=""))
+    return here
 
 
 def _raw_notes(view: str, chunks: Chunks, cut: int, room: int, sources: Sources) -> list[Item] | None:
@@ -330,7 +339,7 @@ def make_stretch(seat: Seat, after: int, before: int, room: int, sources: Source
     def part(refs: Sequence[Ref], channel: int) -> None:
         within = [state.current(ref) for ref in refs if after < ref.seq < before]
         if within:
-            nodes.append(state.shelf.put(make_leaf(within, channel=channel, location=None, closed=within[-1].seq, closer="")))
+            nodes.append(_part(within, channel, within[-1].seq, sources))
 
     def descend(node: Node) -> None:
         if node.last <= after or node.first >= before:
