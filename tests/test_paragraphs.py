@@ -86,3 +86,16 @@ async def test_memories_are_in_the_order_of_what_they_tell(keeper: tk.Keeper) ->
     await tell(story, *[("dm", IDLE)] * 20, ("borin", "I promise you to hang the duke for it."), *[("dm", IDLE)] * 60)
     digest = (await story_lines(story, "mira", 260))[0]
     assert digest.index("Voss swears") < digest.index("Marta swears") < digest.index("hang the duke")
+
+
+async def test_what_one_says_on_ends_with_the_mark_that_it_began_with(keeper: tk.Keeper) -> None:
+    story = await keeper.story(KEY, seats=SEATS)
+    await tell(
+        story,
+        ("mira", "I swear to give Captain Voss the silver key."),
+        ("mira", "“I promise Borin the 40 crowns of the mill.”"),
+        *[("dm", IDLE)] * 30,
+    )
+    for budget in (200, 300):
+        told = " ".join(await story_lines(story, "dm", budget))
+        assert 'Mira: "I swear to give Captain Voss the silver key. … I promise Borin the 40 crowns of the mill."' in told

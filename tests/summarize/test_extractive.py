@@ -274,6 +274,25 @@ def test_what_says_little_alone_stands_with_what_it_leans_on(text: str, expected
     assert f'Kael: "{expected}"' in [sentence.text for sentence in fold]
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            "The last entry reads: *Factor Quill came with four men. They took the silver lamp. God help us.* The page is torn.",
+            ["The last entry reads: *Factor Quill came with four men.*", "*They took the silver lamp.*"],
+        ),
+        (
+            "Borin takes the *old* key. Mira swears to find 5 * 4 crowns.",
+            ["Borin takes the *old* key.", "Mira swears to find 5 * 4 crowns."],
+        ),
+    ],
+)
+def test_what_stands_between_stars_is_not_cut_open(text: str, expected: list[str]) -> None:
+    fold = [sentence.text for sentence in condense(turns(("DM", text)), limit=90)]
+    assert set(expected) <= set(fold)
+    assert not any(sentence.count("*") % 2 for sentence in fold if "5 * 4" not in sentence)
+
+
 def test_a_name_is_not_lent_to_a_pronoun_after_someone_else_has_spoken() -> None:
     story = turns(("DM", "Borin comes out on the dam."), ("Jory", "I will stand on the chain myself."), ("DM", "He takes the iron key."))
     assert "He takes the iron key." in told(condense(story, limit=90))

@@ -150,6 +150,7 @@ _TOLD_BARE = frozenset({"event", "note", "session", "enter", "leave"})
 _QUOTES = {"de": ("„", "“"), "fr": ("« ", " »"), "ru": ("«", "»"), "es": ("«", "»"), "zh": ("“", "”"), "ja": ("「", "」")}
 _MARKS = Pattern(r"[\"“”„«»「」『』]")
 _SINGLE = Pattern(r"(?<!\w)['‘](?=\w)((?:[^'‘’]|(?<=\w)['’](?=\w)|(?<=s)['’](?= [a-z]))*?[.,!?…—-])['’](?=\s|$|[—)])")
+_STAR = Pattern(r"(?<![\w*])\*(?=[\w\"'“‘„«])|(?<=[^\s*])\*(?![\w*])")
 _TURNED = Pattern(r"(?<![^\s(\[])»(?=[\w…])|(?<=[\w.!?…,;*])«(?!\w)")
 """Marks of a German quotation: »so«, where others write «so»."""
 _PARTNER = {"“": "”", "„": "“", "«": "»", "»": "«", "「": "」", "『": "』", '"': '"'}
@@ -206,12 +207,26 @@ def _double_quoted(text: str) -> str:
     return _SINGLE.sub(r"“\1”", text) if ("'" in text or "‘" in text) and not _has_marks(text) else text
 
 
+def _with_stars(sentences: Sequence[str]) -> list[str]:
+    """The sentences, where what stands between two stars goes over several, each with stars of its own; a lone star opens nothing."""
+    stars = [len(_STAR.findall(sentence)) for sentence in sentences]
+    if sum(stars) % 2:
+        return list(sentences)
+    whole, inside = list[str](), False
+    for sentence, count in zip(sentences, stars, strict=True):
+        was, inside = inside, inside ^ (count % 2 == 1)
+        whole.append(f"{'*' * was}{sentence}{'*' * inside}")
+    return whole
+
+
 def drafts_of(text: str, lang: str, spoken: bool, whole: str) -> list[Draft]:
     """The sentences of a turn's text, read; quotations over several sentences get their marks back, and their speaker.
 
     `spoken`: it is said, not told. `whole`: all that was said, where its phrases are."""
     text = text if spoken else _double_quoted(text)
     sentences = split_sentences(text)
+    if "*" in text:
+        sentences = _with_stars(sentences)
     drafts: list[Draft] = []
     if not _has_marks(text):
         for sentence in sentences:
@@ -418,7 +433,7 @@ def quotation(text: str) -> tuple[str, str]:
 
 def speak_on(before: str, quoted: str, *, same_turn: bool) -> str:
     """A text that ends with a quotation, and another of the same speaker, as one quotation."""
-    return f"{before[:-1].rstrip()}{' ' if same_turn else ' … '}{quoted[1:].lstrip()}"
+    return f"{before[:-1].rstrip()}{' ' if same_turn else ' … '}{quoted[1:-1].strip()}{before[-1]}"
 
 
 def _gender(words: Iterable[str]) -> str:
