@@ -217,10 +217,9 @@ async def test_a_checkpoint_that_fails_is_not_tried_with_every_turn(tmp_path: Pa
             await asyncio.sleep(0)
         assert tries in (1, 2)
         broken = False
-        for _ in range(hot.CHECKPOINT_EVERY):
-            await story.append("ash", "And one more.")
-            await asyncio.sleep(0)
-        await asyncio.wait_for(_stored(story), 5)
+        await story.append("ash", "And one more.")
+        await story.settle()
+        assert story._hot.saved_at == story.head
 
 
 async def test_a_model_is_asked_once_for_each_fold_however_much_was_told_at_once(tmp_path: Path) -> None:
@@ -236,6 +235,60 @@ async def test_a_model_is_asked_once_for_each_fold_however_much_was_told_at_once
         await asyncio.wait_for(story.settle(), 60)
         folds = (await story.stats()).folds
     assert 0 < len(asked) <= 3 * folds  # each may be repaired or tried again a little, and then it is done
+
+
+async def test_a_models_text_that_is_being_stored_while_very_much_is_gone_over_again_is_there_afterwards(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    async def model(messages: Any) -> str:
+        asked.append(str(messages))
+        return f"Ash brings silver keys to the mill, as sworn to Maren, says number {len(asked)}."
+
+    async with tk.open(tmp_path / "story.db", counter=tk.Heuristic(), summarizer=model) as keeper:
+        story = await keeper.story(key(1), seats=SEATS)
+        real, slow = keeper.store.write, True
+
+        async def write(commit: Any) -> int:
+            if commit.texts and slow:
+                await asyncio.sleep(0.3)
+            return await real(commit)
+
+        monkeypatch.setattr(keeper.store, "write", write)
+        await story.append_many(drafts(3 * hot.CHECKPOINT_EVERY))
+        before = story._hot.loaded
+        while story._hot.loaded is before:
+            await asyncio.sleep(0.01)
+        slow = False
+        await asyncio.wait_for(story.settle(), 60)
+        texts = (await story.context("ash", budget=1500)).text, (await story.context("dm", budget=3000)).text
+        stored = [text.key for text in (await story._hot.read(folds=[node.key for node in _folds(story)])).texts]
+        assert all(len(node.texts) == 1 for node in _folds(story) if node.key in stored)
+        assert len(stored) == len(set(stored))
+    async with tk.open(tmp_path / "story.db", counter=tk.Heuristic(), summarizer=model) as keeper:
+        story = await keeper.story(key(1))
+        assert ((await story.context("ash", budget=1500)).text, (await story.context("dm", budget=3000)).text) == texts
+
+
+def _folds(story: tk.Story) -> list[Node]:
+    roots = [node for view in story._hot.state.views.values() for tree in view.trees for node in tree.roots()]
+    return list({node.key: node for node in roots}.values())
+
+
+async def test_a_branch_that_has_gone_to_another_name_is_let_go_of_with_very_much_unsaved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(keeper_module, "STORIES_IN_MEMORY", 1)
+    async with tk.open(tmp_path / "story.db", counter=tk.Heuristic()) as keeper:
+        story = await keeper.story(key(1), seats=SEATS)
+        await story.append_many(drafts(3))
+        fork = await story.fork(name="aside")
+        await fork.append_many(drafts(3 * hot.CHECKPOINT_EVERY))
+        await story.adopt("aside")
+        other = await keeper.story(key(2), seats=SEATS)
+        await other.append("ash", "Elsewhere.")
+        assert len(await (await keeper.story(key(1))).turns()) == 3 + 3 * hot.CHECKPOINT_EVERY
 
 
 def test_a_fold_that_someone_holds_is_the_same_for_all() -> None:

@@ -223,6 +223,20 @@ async def test_damage_is_found(damage: str, file: Path) -> None:
     assert len({(finding.message, finding.where) for finding in found}) == len(found)
 
 
+async def test_damage_is_found_long_before_the_first_snapshot(tmp_path: Path) -> None:
+    path = tmp_path / "story.db"
+    async with open_keeper(path) as keeper:
+        story = await keeper.story(KEY, seats=SEATS)
+        drafts = [tk.Draft("dm", f"Captain Voss promises Elena Swift the silver key of gate {number}.") for number in range(2000)]
+        await story.append_many(drafts)
+        await story._hot.checkpoint(in_steps=False)  # as earlier versions did
+    assert await findings(path) == []
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("UPDATE folds SET sentences = replace(sentences, 'Voss', 'Moss') WHERE number = (SELECT min(number) FROM folds)")
+        db.commit()
+    assert "I5" in {finding.code for finding in await findings(path)}
+
+
 async def test_an_entry_that_cannot_be_read_is_named_and_not_missed_as_well(file: Path) -> None:
     with closing(sqlite3.connect(file)) as db, db:
         db.execute(f"UPDATE turns SET extra = '{{' WHERE {AT} IN (40, 41) AND {ON} = 1")

@@ -252,7 +252,7 @@ class Folder:
                     reason = f"the model's summary could not be stored: {reason_of(exc)}"
                     raise SummaryFailed(reason, answered=isinstance(exc, InvalidInput)) from exc
                 self._spent.clear()
-                hot.add_text(node, text, rev)
+                hot.add_text(text, rev)
                 self._tell(self.health)
                 return
 

@@ -271,10 +271,11 @@ class Hot(Reading):
             for node in nodes.values():
                 node.texts = [text for text in found.texts if text.key == node.key]
 
-    def add_text(self, node: Node, text: TextRecord, rev: int) -> None:
-        """A model's text was stored for a fold of this branch."""
-        in_step = self.in_step
-        node.texts.append(text)
+    def add_text(self, text: TextRecord, rev: int) -> None:
+        """A model's text was stored for a fold of this branch: the first of the branch, or else it was dropped."""
+        in_step, node = self.in_step, self.state.shelf.get(text.key)  # as it is now: all may have been loaded anew meanwhile
+        if node is not None and all(known.branch != text.branch for known in node.texts):
+            node.texts.append(text)
         self.shared.record = replace(self.shared.record, rev=rev)
         self.shared.texts_version += 1
         if in_step:
@@ -405,19 +406,28 @@ class Hot(Reading):
     # -- checkpoints -----------------------------------------------------------------------------------------------------
 
     @property
+    def due(self) -> bool:
+        """Whether there is enough to store for a checkpoint."""
+        return self.ready and self._is_much(self.head - self.saved_at)
+
+    @property
     def overdue(self) -> bool:
-        """Whether a checkpoint is due. One that failed is not tried with every turn again."""
-        return self.ready and self.head - max(self.saved_at, self.put_off_at) >= min(CHECKPOINT_EVERY, self.shared.allowance.lines)
+        """The same, unless it was tried of late, and failed."""
+        return self.due and self._is_much(self.head - self.put_off_at)
+
+    def _is_much(self, entries: int) -> bool:
+        return entries >= min(CHECKPOINT_EVERY, self.shared.allowance.lines)
 
     @property
     def lag(self) -> float:
         """How far what is stored is behind what was told. From 1 on it is too far: several checkpoints have been due, and none was made."""
         return (self.head - self.saved_at) / (FAR_BEHIND * self.shared.allowance.lines)
 
-    async def checkpoint(self) -> None:
-        """Stores the folds, index rows and the snapshot that are due. Losing a race changes nothing."""
+    async def checkpoint(self, *, in_steps: bool = True) -> None:
+        """Stores the folds, index rows and the snapshot that are due. Losing a race changes nothing. `in_steps`: with a snapshot here and
+        there on the way, where very much came at once."""
         async with self.saving:
-            if self.head - self.saved_at > FURLED:
+            if in_steps and self.head - self.saved_at > FURLED:
                 await self._retrace()
             await self._extract_unsaved()
             while len(self.tail) - len(self._tail_terms) > AT_ONCE:
@@ -445,21 +455,28 @@ class Hot(Reading):
             self.saved_at = position.seq
 
     async def _retrace(self) -> None:
-        """Where very much came at once, goes over it again from the newest snapshot on, aside, and leaves others on the way: else whoever
-        goes back a step would have to begin at that one, too (I9)."""
-        loaded, anew = self.loaded, Hot(self.shared, self.name)
-        await anew._load(self.shared.branch(self.name), self.head)
-        while loaded is self.loaded and self.in_step and anew.in_step:
-            if anew.state.seq == self.head:
+        """Goes over very much that came at once again, aside, from the newest snapshot on, and leaves others on the way: else whoever goes
+        back a step would have to begin at that one, too (I9)."""
+        loaded, shared, branch = self.loaded, self.shared, self.shared.record.branches.get(self.path.branch)
+        if branch is None or not self.in_step:
+            return
+        anew = Hot(shared, self.name)
+        await anew._load(branch, self.head)
+        while loaded is self.loaded and anew._generation == shared.generation:
+            if not anew.in_step:
+                await anew._take_in_record()
+            elif anew.due:
+                before = anew.saved_at
+                anew.state.shelf.take_over(self._state.shelf)
+                await anew.checkpoint()
+                if anew.saved_at == before and anew.in_step:
+                    return  # someone else was first
+            elif anew.state.seq < self.head:
+                await anew._replay(min(self.head, anew.state.seq + AT_ONCE))
+            else:
                 anew.state.shelf.take_over(self.state.shelf)
                 self._become(anew)
                 return
-            await anew._replay(min(self.head, anew.state.seq + AT_ONCE))
-            if anew.overdue:
-                anew.state.shelf.take_over(self._state.shelf)
-                await anew.checkpoint()
-                if anew.overdue:
-                    return  # someone else was first
 
     async def store(self, node: Node) -> None:
         """Stores a fold, and what it is made of, if it is not stored yet. What nobody can derive again, a model's text or the author's own

@@ -119,7 +119,7 @@ class Replay:
     async def derive(self) -> Commit | None:
         """What the engine would store here: folds, index rows, a snapshot. None where it would store nothing."""
         self._past.written = None
-        await self.hot.checkpoint()
+        await self.hot.checkpoint(in_steps=False)
         return self._past.written
 
 

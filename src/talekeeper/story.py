@@ -423,7 +423,7 @@ class Story(Telling, Remembering):
         hot = self._hot
         await hot.refresh()
         await self._keeper._folder(hot).settle()
-        if hot.overdue or hot.saving.locked():
+        if hot.due or hot.saving.locked():
             await hot.checkpoint()
         await store_gathered(hot)
 
