@@ -20,6 +20,7 @@ from typing import Any
 import click
 import pytest
 from click.testing import CliRunner, Result
+from tests.table.test_keyboard import Screen
 
 from talekeeper.cli import main
 
@@ -635,13 +636,17 @@ def test_a_reader_that_goes_away_is_no_error(story: Path) -> None:
 
 
 def interrupted(*args: str, ready: Callable[[subprocess.Popen[str]], object]) -> tuple[int, str]:
-    """What becomes of a command when Ctrl-C is pressed: by `ready`, or else once that is done."""
+    """What becomes of a command when Ctrl-C is pressed: by `ready`, or else once that is done. Its input does not end before it does."""
     child = subprocess.Popen(
         [sys.executable, "-m", "talekeeper", *args], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
-    if ready(child) is None:
-        child.send_signal(signal.SIGINT)
-    _, err = child.communicate(timeout=30)
+    try:
+        if ready(child) is None:
+            child.send_signal(signal.SIGINT)
+        child.wait(timeout=30)
+    finally:
+        child.kill()
+        _, err = child.communicate()
     return child.returncode, err
 
 
@@ -654,10 +659,32 @@ def listening(child: subprocess.Popen[str]) -> None:
         time.sleep(0.01)
 
 
-def test_ctrl_c_is_a_line_and_not_a_traceback(story: Path) -> None:
-    code, err = interrupted("append", "dm", ready=listening)
-    assert code == 130
-    assert err.strip() == "error: stopped"
+@pytest.mark.parametrize("args", ["append dm", "append dm -", "note", "edit 2", "recall bard", "import -", "import - --file new.db"])
+def test_ctrl_c_is_a_line_and_not_a_traceback(args: str, story: Path, desk: Path) -> None:
+    before = run("log", "--json").stdout, run("stories").stdout
+    code, err = interrupted(*args.split(), ready=listening)
+    assert (code, err.strip()) == (130, "error: stopped")
+    assert (run("log", "--json").stdout, run("stories").stdout) == before
+    assert not list(desk.glob("new.db*"))
+
+
+@pytest.mark.parametrize(
+    ("args", "shown"),
+    [("append dm", "end it with Ctrl-D"), ("append dm -", "end it with Ctrl-D"), ("forget 2", "[y/N]: "), ("delete", "[y/N]: ")],
+)
+def test_one_ctrl_c_at_a_terminal_ends_what_is_asked_there(args: str, shown: str, story: Path) -> None:
+    before = run("log", "--json").stdout
+    screen = Screen(*args.split())
+    try:
+        screen.until(shown)
+        screen.press("y")
+        screen.press("\x03")
+        assert screen.ends(within=20) == 130
+    finally:
+        screen.close()
+    assert "error:" in screen.shown.splitlines()[-1]
+    assert "stopped" in screen.shown.splitlines()[-1]
+    assert run("log", "--json").stdout == before
 
 
 def half_a_story(desk: Path) -> Callable[[subprocess.Popen[str]], bool]:

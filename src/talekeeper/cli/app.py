@@ -12,8 +12,9 @@ import os
 import re
 import signal
 import sys
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
-from contextlib import asynccontextmanager, suppress
+import threading
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, NoReturn, ParamSpec
@@ -275,9 +276,29 @@ def words_or_stdin(words: Iterable[str], what: str = "text") -> str:
     if sys.stdin.isatty():
         click.echo(f"reading the {what} from here; end it with Ctrl-D", err=True)
     try:
-        return sys.stdin.read().strip()
+        with heeding_ctrl_c():
+            return sys.stdin.read().strip()
     except UnicodeDecodeError as exc:
         raise click.ClickException(f"standard input is not UTF-8 text: {exc.reason} at byte {exc.start}") from exc
+
+
+@contextmanager
+def heeding_ctrl_c() -> Iterator[None]:
+    """While somebody is waited for, Ctrl-C is raised at once: the event loop, which cannot run meanwhile, would only note it for later."""
+    import asyncio
+
+    noted = signal.getsignal(signal.SIGINT)
+    if not callable(noted) or threading.current_thread() is not threading.main_thread():
+        yield  # it is ignored, or somebody else's
+        return
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():  # it came just before
+            raise KeyboardInterrupt
+        yield
+    finally:
+        signal.signal(signal.SIGINT, noted)
 
 
 def confirm(question: str, yes: bool) -> None:
@@ -285,8 +306,12 @@ def confirm(question: str, yes: bool) -> None:
     if yes:
         return
     try:
-        agreed = click.confirm(question, err=True)
-    except click.Abort:
+        with heeding_ctrl_c():
+            agreed = click.confirm(question, err=True)
+    except click.Abort as exc:
+        click.echo("", err=True)  # the question stands on that line
+        if isinstance(exc.__context__, KeyboardInterrupt):
+            raise
         raise click.ClickException("no answer, so nothing was changed; pass --yes to go on without being asked") from None
     if not agreed:
         raise click.ClickException("nothing was changed")

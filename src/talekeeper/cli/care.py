@@ -11,7 +11,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
-from talekeeper.cli.app import KEEPING, NO_STORY, WHOLE_STORY, Desk, command, is_number, main
+from talekeeper.cli.app import KEEPING, NO_STORY, WHOLE_STORY, Desk, command, heeding_ctrl_c, is_number, main
 from talekeeper.cli.play import need_play
 from talekeeper.cli.screen import Status, colour, count, hang, safe
 from talekeeper.cli.serving import need_serve
@@ -169,7 +169,17 @@ async def _take_in(desk: Desk, lines: IO[str], key: MemoryKey | None, status: St
     from talekeeper.formats import import_story
 
     async with desk.keeper(make=True) as keeper:
-        return await import_story(keeper, lines, key=key, progress=status)
+        return await import_story(keeper, _each(lines), key=key, progress=status)
+
+
+def _each(lines: IO[str]) -> Iterator[str]:
+    """The lines, which may have to be waited for."""
+    while True:
+        with heeding_ctrl_c():
+            line = lines.readline()
+        if not line:
+            return
+        yield line
 
 
 # -- demonstration and measurement ---------------------------------------------------------------------------------------
