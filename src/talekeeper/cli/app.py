@@ -6,6 +6,7 @@ A command is an async function of a `Desk`. It opens what it needs there, and en
 
 from __future__ import annotations
 
+import atexit
 import functools
 import json
 import os
@@ -77,6 +78,7 @@ class App(click.Group):
         except click.Abort:
             with suppress(ValueError):  # not the main thread
                 signal.signal(signal.SIGINT, lambda *_: os._exit(STOPPED))  # pressed again while threads end: at once, then
+                atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)  # and once they have: it ends anyway
             _fail("stopped", STOPPED)
         except click.UsageError as exc:
             command = exc.ctx.command_path if exc.ctx is not None else "talekeeper"
