@@ -635,6 +635,47 @@ def test_a_reader_that_goes_away_is_no_error(story: Path) -> None:
     assert done.stderr == ""
 
 
+def in_a_shell(command: str) -> subprocess.CompletedProcess[str]:
+    """What becomes of `talekeeper` with arguments and redirections as in a shell."""
+    line = f"{shlex.quote(sys.executable)} -m talekeeper {command}"
+    return subprocess.run(["bash", "-c", line], capture_output=True, text=True, timeout=60)
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        ("append rogue", "there is no text: write it behind the command"),
+        ("recall rogue", "there is no query: write it behind the command"),
+        ("forget 2", "no answer, so nothing was changed; pass --yes"),
+        ("import -", "this is no exported story"),
+    ],
+)
+def test_standard_input_that_is_closed_has_nothing_in_it(command: str, message: str, story: Path) -> None:
+    done = in_a_shell(f"{command} <&-")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert message in done.stderr.splitlines()[-1]
+    assert "Traceback" not in done.stderr
+
+
+def test_a_game_that_nobody_can_answer_is_left(desk: Path) -> None:
+    done = in_a_shell("play --scenario tidelamp <&-")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "Until next time." in done.stdout
+
+
+@pytest.mark.parametrize("command", ["log", "export", "stories --json", "append rogue 'I am not heard.'", "--help"])
+def test_standard_output_that_is_closed_is_refused_before_anything_is_done(command: str, story: Path) -> None:
+    done = in_a_shell(f"{command} >&-")
+    assert done.returncode == 1
+    assert done.stderr == "error: standard output is closed, so nothing was done: send it to a file, or to /dev/null\n"
+    assert "I am not heard." not in run("log").stdout
+
+
+def test_messages_may_be_closed(story: Path) -> None:
+    assert in_a_shell("fold 2>&-").returncode == 0
+    assert in_a_shell("log --seat nobody 2>&-").returncode == 1
+
+
 def interrupted(*args: str, ready: Callable[[subprocess.Popen[str]], object]) -> tuple[int, str]:
     """What becomes of a command when Ctrl-C is pressed: by `ready`, or else once that is done. Its input does not end before it does."""
     child = subprocess.Popen(

@@ -71,7 +71,7 @@ class App(click.Group):
         """Runs and ends the process. Whatever can be foreseen to go wrong is one line and an exit code."""
         if not standalone_mode:
             return super().main(args, standalone_mode=False, **extra)
-        _make_streams_forgiving()
+        _prepare_streams()
         try:
             code = super().main(args, standalone_mode=False, **extra)
             sys.stdout.flush()
@@ -111,8 +111,15 @@ def _fail(message: str, code: int) -> NoReturn:
     sys.exit(code)
 
 
-def _make_streams_forgiving() -> None:
-    """A terminal that cannot show a character shows its code instead."""
+def _prepare_streams() -> None:
+    """Input that is closed has nothing in it, and messages that are closed go nowhere; what is shown must go somewhere. A terminal that
+    cannot show a character shows its code instead."""
+    if sys.stdin is None:
+        sys.stdin = Path(os.devnull).open(encoding="utf-8")  # noqa: SIM115  # as long as the process
+    if sys.stderr is None:
+        sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
+    if sys.stdout is None:
+        _fail("standard output is closed, so nothing was done: send it to a file, or to /dev/null", _FAILED)
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
@@ -279,9 +286,12 @@ def words_or_stdin(words: Iterable[str], what: str = "text") -> str:
         click.echo(f"reading the {what} from here; end it with Ctrl-D", err=True)
     try:
         with heeding_ctrl_c():
-            return sys.stdin.read().strip()
+            read = sys.stdin.read().strip()
     except UnicodeDecodeError as exc:
         raise click.ClickException(f"standard input is not UTF-8 text: {exc.reason} at byte {exc.start}") from exc
+    if not read:
+        raise click.ClickException(f"there is no {what}: write it behind the command, or send it to standard input")
+    return read
 
 
 @contextmanager
