@@ -10,16 +10,19 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import tempfile
 import termios
 import textwrap
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import click
 import pytest
 from click.testing import CliRunner, Result
+from tests.stores.test_sqlite import unprivileged
 from tests.table.test_keyboard import Screen
 
 from talekeeper.cli import main
@@ -318,6 +321,25 @@ def test_doctor_examines_what_others_refuse_to_read(story: Path) -> None:
         result = run("doctor", *arguments, ok=False)
         assert result.exit_code == 1
         assert "what is stored of it is damaged" in result.stdout
+
+
+@pytest.mark.parametrize("damaged", [False, True])
+def test_doctor_examines_a_file_that_may_not_be_written(damaged: bool, story: Path) -> None:
+    run("doctor")  # what it imports is not for everyone's eyes
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as directory:  # nobody may look into a test's own
+        path = Path(directory) / "r.db"
+        shutil.copy(story, path)
+        if damaged:
+            with closing(sqlite3.connect(path)) as db, db:  # closing it empties the log
+                db.execute("DELETE FROM turns WHERE pos & 16777215 = 9")
+        path.chmod(0o444)
+        path.parent.chmod(0o555)
+        with unprivileged():
+            done = run("doctor", "--file", str(path), ok=False)
+        path.parent.chmod(0o777)
+        assert [one.name for one in path.parent.iterdir()] == ["r.db"]
+    assert done.exit_code == int(damaged)
+    assert ("gone from the log" if damaged else "the file and 1 story examined: nothing wrong") in done.stdout
 
 
 def test_doctor_on_a_file_that_is_damaged_or_not_ours(desk: Path) -> None:

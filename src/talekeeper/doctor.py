@@ -32,6 +32,7 @@ from talekeeper.ports import Branch, Commit, Entry, FoldRecord, Position, Read, 
 from talekeeper.replay import Replay, snapshots_of
 from talekeeper.shared import Shared, path_to, seats_of
 from talekeeper.state import State
+from talekeeper.stores.sqlite.file import connect, is_barred, ways_in
 from talekeeper.terms import sought
 
 if TYPE_CHECKING:
@@ -73,14 +74,20 @@ async def examine(keeper: Keeper, key: MemoryKey, progress: Progress | None = No
 def examine_file(path: Path) -> list[Finding]:
     """What SQLite itself finds wrong with a story file. Reads all of it."""
     where = path.name
-    try:
-        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=5)) as db:
-            rows = [str(row[0]) for row in db.execute("PRAGMA integrity_check(20)")]
-    except sqlite3.OperationalError as exc:
-        return [Finding("error", "file", f"cannot be read: {exc}", where)]
-    except sqlite3.DatabaseError as exc:
-        return [Finding("error", "file", f"is damaged, or no story file at all: {exc}", where)]
-    return [Finding("error", "file", row, where) for row in rows if row != "ok"]
+    found = [Finding("error", "file", "cannot be read: it is not there", where)]
+    for access in ways_in(path, read_only=True):
+        try:
+            with closing(connect(path, access, busy_timeout=5)) as db:
+                rows = [str(row[0]) for row in db.execute("PRAGMA integrity_check(20)")]
+        except sqlite3.OperationalError as exc:
+            found = [Finding("error", "file", f"cannot be read: {exc}", where)]
+            if not is_barred(exc):
+                break
+        except sqlite3.DatabaseError as exc:
+            return [Finding("error", "file", f"is damaged, or no story file at all: {exc}", where)]
+        else:
+            return [Finding("error", "file", row, where) for row in rows if row != "ok"]
+    return found
 
 
 class _Examination:

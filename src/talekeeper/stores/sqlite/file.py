@@ -73,7 +73,7 @@ class StoreFile:
 
     def connect(self, busy_timeout: float | None = None) -> sqlite3.Connection:
         """A connection in autocommit mode that any thread may use, one at a time. While it is made, others are waited for in any case."""
-        db = _connect(self.path, self.access, self.busy_timeout)
+        db = connect(self.path, self.access, self.busy_timeout)
         db.execute(f"PRAGMA synchronous = {'FULL' if self.durable else 'NORMAL'}")
         db.execute("PRAGMA secure_delete = ON")
         db.execute("PRAGMA wal_autocheckpoint = 0")
@@ -97,12 +97,12 @@ def open_file(path: Path, *, durable: bool, busy_timeout: float, read_only: bool
     if read_only and not path.exists():
         raise StoreError(f"there is no store at {str(path)!r} that could be read: open it for writing once, or check the path")
     last: sqlite3.Error | None = None
-    for access in _ways_in(path, read_only):
+    for access in ways_in(path, read_only):
         file = StoreFile(path, durable, busy_timeout, access)
         try:
             _prepare(file)
         except sqlite3.Error as exc:
-            if _code(exc) not in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
+            if not is_barred(exc):
                 raise translate(exc, path) from exc
             last = exc
         else:
@@ -111,7 +111,7 @@ def open_file(path: Path, *, durable: bool, busy_timeout: float, read_only: bool
     raise translate(last, path) from last
 
 
-def _ways_in(path: Path, read_only: bool) -> Iterator[str]:
+def ways_in(path: Path, read_only: bool) -> Iterator[str]:
     """How to open a file, best first: for writing, for reading, and as a file that nobody can write beside us.
 
     The last is for a read-only disk, where the log and its index cannot be made; it would not see what is still in a log."""
@@ -124,14 +124,14 @@ def _ways_in(path: Path, read_only: bool) -> Iterator[str]:
             yield "mode=ro&immutable=1"
 
 
-def _connect(path: Path, access: str, busy_timeout: float) -> sqlite3.Connection:
+def connect(path: Path, access: str, busy_timeout: float) -> sqlite3.Connection:
     uri = f"{path.absolute().as_uri()}?{access}"
     return sqlite3.connect(uri, uri=True, timeout=busy_timeout, isolation_level=None, check_same_thread=False, cached_statements=256)
 
 
 def _prepare(file: StoreFile) -> None:
     """Makes sure that the file is ours and of this version; makes it so where it is empty or older."""
-    db = _connect(file.path, file.access if file.read_only else "mode=rwc", file.busy_timeout)
+    db = connect(file.path, file.access if file.read_only else "mode=rwc", file.busy_timeout)
     try:
         version = _version(db, file.path)
         if version == len(MIGRATIONS):
@@ -215,6 +215,11 @@ def finishing(db: sqlite3.Connection) -> Iterator[None]:
 
 def is_busy(exc: Exception) -> bool:
     return _code(exc) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+
+
+def is_barred(exc: Exception) -> bool:
+    """Whether the file cannot be opened in that way, and may be in another."""
+    return _code(exc) in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY)
 
 
 def _code(exc: Exception) -> int:
