@@ -362,6 +362,12 @@ def test_export_and_import_make_a_copy(story: Path, desk: Path) -> None:
     assert not list(desk.glob("*.part"))
 
 
+@pytest.mark.parametrize("force", [(), ("--force",)])
+def test_export_to_a_directory_says_what_to_do(force: tuple[str, ...], story: Path, desk: Path) -> None:
+    (desk / "d").mkdir()
+    assert error("export", "d", *force) == "'d' is a directory: name a file in it"
+
+
 def test_export_to_stdout_and_json_do_not_go_together(story: Path) -> None:
     assert "--json needs a FILE" in error("export", "--json", code=2)
 

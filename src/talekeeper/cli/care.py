@@ -112,6 +112,8 @@ def _new_file(path: Path | None, force: bool) -> Iterator[IO[str]]:
     if path is None:
         yield sys.stdout
         return
+    if path.is_dir():
+        raise click.ClickException(f"{str(path)!r} is a directory: name a file in it")
     if path.exists() and not force:
         raise click.ClickException(f"there is a file {str(path)!r} already; choose another name, or pass --force")
     if not path.parent.is_dir():
