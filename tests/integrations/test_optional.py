@@ -29,4 +29,4 @@ def test_a_missing_framework_is_named_with_the_extra_that_brings_it(module: str)
     done = run(f"import sys; sys.modules[{FRAMEWORKS[module]!r}] = None; import talekeeper.integrations.{module}")
     assert done.returncode == 1
     extra = module.replace("_", "-")
-    assert done.stderr.rstrip().endswith(f'pip install "talekeeper[{extra}]"')
+    assert done.stderr.rstrip().endswith(f"pip install 'talekeeper[{extra}]', or in a checkout pip install '.[{extra}]'")

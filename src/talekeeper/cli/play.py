@@ -13,6 +13,7 @@ import click
 
 from talekeeper.cli.app import NO_STORY, PLAYING, STOPPED, Desk, Outcome, command, main, names
 from talekeeper.cli.screen import Status, bold, count, dim, hang, one_line, safe
+from talekeeper.errors import how_to_install
 
 if TYPE_CHECKING:
     from talekeeper.cli.keyboard import Keyboard
@@ -31,7 +32,7 @@ def need_play() -> None:
     from importlib.util import find_spec
 
     if find_spec("langgraph") is None or find_spec("langgraph.checkpoint.sqlite") is None:
-        raise click.ClickException("playing needs the extra play: pip install 'talekeeper[play]'")
+        raise click.ClickException(f"playing needs the extra play: {how_to_install('play')}")
 
 
 def voices(call: Callable[..., Any]) -> Callable[..., Any]:

@@ -15,6 +15,7 @@ import click
 from talekeeper.cli.app import SERVING, Desk, command, main
 from talekeeper.cli.play import FIRST, brains_of, chosen_voices, rounds_file, voices
 from talekeeper.cli.screen import safe
+from talekeeper.errors import how_to_install
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
@@ -72,7 +73,7 @@ def need_serve() -> Any:
     try:
         from talekeeper.server import run
     except ModuleNotFoundError as exc:
-        raise click.ClickException(f'serving needs the extra "serve" ({exc.name} is missing): pip install "talekeeper[serve]"') from exc
+        raise click.ClickException(f"serving needs the extra serve ({exc.name} is missing): {how_to_install('serve')}") from exc
     return run
 
 

@@ -14,14 +14,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from talekeeper.errors import InvalidInput, SummaryFailed, WrongType, quoted
+from talekeeper.errors import InvalidInput, SummaryFailed, WrongType, how_to_install, quoted
 from talekeeper.ports import ChatModel, Message
 
 try:
     from langchain_core.language_models import BaseChatModel
     from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 except ModuleNotFoundError as exc:
-    raise ModuleNotFoundError('LangChain models need langchain-core: pip install "talekeeper[langchain]"', name=exc.name) from exc
+    raise ModuleNotFoundError(f"LangChain models need langchain-core: {how_to_install('langchain')}", name=exc.name) from exc
 
 _CLASSES = {"system": SystemMessage, "user": HumanMessage, "assistant": AIMessage}
 _CUT_OFF = {"length", "max_tokens", "model_length"}

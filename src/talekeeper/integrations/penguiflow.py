@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from weakref import WeakValueDictionary
 
-from talekeeper.errors import MemoryBudgetExceeded, SummaryFailed, TalekeeperError
+from talekeeper.errors import MemoryBudgetExceeded, SummaryFailed, TalekeeperError, how_to_install
 from talekeeper.memory.session import DefaultShortTermMemory, SessionMemories
 from talekeeper.model import HealthState, MemoryKey
 from talekeeper.ports import ChatModel, Message
@@ -32,7 +32,7 @@ from talekeeper.rim import MAX_TEXT_BYTES
 try:
     from penguiflow.planner import PlannerFinish, PlannerPause, ReactPlanner
 except ModuleNotFoundError as exc:
-    raise ModuleNotFoundError('the planner needs penguiflow: pip install "talekeeper[penguiflow]"', name=exc.name) from exc
+    raise ModuleNotFoundError(f"the planner needs penguiflow: {how_to_install('penguiflow')}", name=exc.name) from exc
 
 log = logging.getLogger("talekeeper")
 _CUT = " […]"

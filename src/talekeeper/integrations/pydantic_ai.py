@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, cast
 
-from talekeeper.errors import InvalidInput, SummaryFailed, WrongType
+from talekeeper.errors import InvalidInput, SummaryFailed, WrongType, how_to_install
 from talekeeper.ports import ChatModel, Message
 from talekeeper.table.cast.hosted import translate
 
@@ -24,7 +24,7 @@ try:
     from pydantic_ai.models import Model, infer_model
     from pydantic_ai.settings import ModelSettings
 except ModuleNotFoundError as exc:
-    raise ModuleNotFoundError('pydantic-ai models need pydantic-ai-slim: pip install "talekeeper[pydantic-ai]"', name=exc.name) from exc
+    raise ModuleNotFoundError(f"pydantic-ai models need pydantic-ai-slim: {how_to_install('pydantic-ai')}", name=exc.name) from exc
 
 _REASONS = {"length": "was cut off: allow it more tokens", "content_filter": "was stopped by the provider's content filter"}
 
