@@ -177,6 +177,33 @@ async def test_what_lost_detail_is_told_as_folded(story: tk.Story) -> None:
     assert left.tokens == sum(turn.tokens for turn in turns[: left.turn_count])
 
 
+async def test_what_stands_word_for_word_is_not_told_as_folded(keeper: tk.Keeper, story: tk.Story) -> None:
+    for text in ("I promise to bring it back.", "Hi.", "A bell tolls."):
+        await story.append("dm", text)
+    long = await story.append("dm", "The dragon named Vex owes 7 gold. " * 400)
+    context = await story.context("rogue", budget=300)
+    block = context.block("story")
+    assert block is not None
+    assert [item.kind for item in block.items] == ["turn"] * 3
+    assert [(left.block, left.reason, left.sources) for left in context.left_out] == [("recent", "clipped", (long.id,))]
+
+
+async def test_of_a_story_that_is_raw_in_part_only_the_rest_is_told_as_folded(story: tk.Story) -> None:
+    turns = {turn.id: turn for turn in await tell(story, 30)}
+    await story.append("dm", "The dragon named Vex owes 7 gold. " * 400)
+    seen = set()
+    for budget in range(400, 3000, 100):
+        context = await story.context("rogue", budget=budget)
+        block = context.block("story")
+        assert block is not None
+        raw = {source for item in block.items if item.kind == "turn" for source in item.sources}
+        folded = set(await story.sources(block)) - raw
+        left = [(left.turn_count, left.tokens) for left in context.left_out if left.reason == "folded"]
+        assert left == ([(len(folded), sum(turns[each].tokens for each in folded))] if folded else [])
+        seen.add((bool(raw), bool(folded)))
+    assert {(False, True), (True, True), (True, False)} <= seen
+
+
 async def test_recalled_turns_that_do_not_fit_are_told_as_no_room(story: tk.Story) -> None:
     await tell(story, 300)
     context = await story.context("rogue", budget=400, query="silver coins third bell")

@@ -198,10 +198,17 @@ def _before(wish: Wish, chunks: Chunks, cut: int, sources: Sources, canon: bool)
         if items:
             blocks.append(block_of(name, heading, items, sources.count))
             spare -= blocks[-1].tokens
-            left_out.append(LeftOut(block=name, reason="folded", turn_count=turns, tokens=tokens))
+            left_out += _told_shorter(name, items, tokens)
         else:
             left_out.append(LeftOut(block=name, reason="below floor", turn_count=turns, tokens=tokens))
     return blocks, left_out
+
+
+def _told_shorter(name: str, items: Sequence[Item], tokens: int) -> list[LeftOut]:
+    """What stands in a block in fewer words than it has raw, of so many tokens together; nothing where every turn stands word for word."""
+    turns = sum(item.turn_count for item in items if item.kind != "turn")
+    raw = tokens - sum(item.tokens for item in items if item.kind == "turn")
+    return [LeftOut(block=name, reason="folded", turn_count=turns, tokens=max(0, raw))] if turns else []
 
 
 def _rooms(wish: Wish, canon: bool) -> dict[int, int]:
