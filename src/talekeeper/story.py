@@ -181,7 +181,7 @@ class Story(Telling, Remembering):
         return rows
 
     async def switch(self, branch: str) -> Story:
-        """The story on another of its branches, such as one that a rewind left behind."""
+        """The story on another of its branches, such as one that a rewind left behind. This one stays where it is."""
         return await self._keeper.story(self.key, branch=branch)
 
     async def adopt(self, branch: str) -> int:
