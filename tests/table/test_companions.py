@@ -14,8 +14,9 @@ from talekeeper.table import events as ev
 from talekeeper.table.choices import asked, decides, offers
 from talekeeper.table.language import read_line
 from talekeeper.table.packs import load, shipped
+from talekeeper.table.phrases import phrases
 from talekeeper.table.playing import Game as Table
-from talekeeper.table.prose import Prose, person_slots, phrases, short
+from talekeeper.table.prose import Prose, person_slots, short
 from talekeeper.table.scenario import ANSWER, WATCHES, Hero, Scenario
 from talekeeper.table.storyteller import Storyteller
 from talekeeper.table.table import Setup, begin

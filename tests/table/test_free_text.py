@@ -9,11 +9,17 @@ import pytest
 from tests.table.driver import Game
 from tests.table.tables import SMALL
 
+from talekeeper.table import commands as cm
 from talekeeper.table import events as ev
-from talekeeper.table.choices import deeds_here
+from talekeeper.table.choices import deeds_here, offers
+from talekeeper.table.ledger import ledger
 from talekeeper.table.packs import load
+from talekeeper.table.phrases import errand_things, phrases
 from talekeeper.table.plan import open_objectives
-from talekeeper.table.prose import phrases
+from talekeeper.table.prose import definite, short
+from talekeeper.table.rules import begin
+from talekeeper.table.scene import scene
+from talekeeper.table.settling import settle
 
 TIDELAMP = load("tidelamp")
 
@@ -158,6 +164,44 @@ def test_a_promise_can_be_broken_to_somebodys_face() -> None:
     one.play({"nell": "I break my promise to Marlo."})
     assert [promise.state for promise in one.state.promises.values() if promise.to == "marlo" and promise.by == "nell"] == ["broken"]
     assert one.state.feels("marlo", "nell") == before - 2
+
+
+def on_errand(one: Game, thing: str, target: str) -> None:
+    """Whoever leads has something to be brought to somebody, and stands before them."""
+    pack, who = one.scenario, one.leader
+    sender = next(npc.id for npc in pack.npcs.values() if npc.id != target)
+    made = cm.MakePromise(f"errand.{thing}.{target}.1", sender, f"to bring {definite(pack.name(thing))} to {pack.name(target)}", who)
+    settled = settle(begin(pack, one.party), pack, [cm.GainItem(thing, who), made], who)
+    assert not settled.refused
+    one.state = replace(settled.state, where={**settled.state.where, who: settled.state.where[target]})
+
+
+@pytest.mark.parametrize("thing", errand_things())
+def test_whatever_is_to_be_carried_can_be_delivered(thing: str) -> None:
+    """In the words of the offer, of a companion, or one's own: no name of a thing confuses what is meant."""
+    for one in (game(), Game(load("quiet_snow"), ("maren",), 5, "maren")):
+        name = definite(one.scenario.name(thing))
+        for target in [npc for npc in one.scenario.npcs.values() if npc.errands]:
+            on_errand(one, thing, target.id)
+            before, offer = one.state, next(each for each in offers(one.scenario, one.state, one.leader) if each.verb == "give")
+            own = (
+                f"I give {name} to {target.name}.",
+                f"I hand {short(target)} {name}",
+                f"I deliver {name} to {short(target)}, as promised",
+            )
+            told = (line.format(thing=name, npc=short(target)) for line in phrases()["pc.give"])
+            for typed in (offer.text, *own, *told):
+                one.state = before
+                assert "promise_kept" in [event.type for event in one.rule(one.leader, typed).events], typed
+
+
+def test_what_is_carried_is_told_with_its_article() -> None:
+    one = game()
+    on_errand(one, "child_s_painted_top", "wick")
+    assert "Nell Tarn has a child’s painted top" in ledger(one.state, TIDELAMP).lines
+    assert "a child’s painted top" in [thing.name for thing in scene(TIDELAMP, one.state, "nell").items]
+    one.play({"nell": "What do I carry?"})
+    assert "a child’s painted top" in one.log[-1].text
 
 
 def test_a_key_is_used_by_going_where_it_leads() -> None:

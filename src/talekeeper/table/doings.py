@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 
 from talekeeper.table import commands as cm
@@ -11,7 +10,8 @@ from talekeeper.table.case import Case, Ruled
 from talekeeper.table.choices import ERRAND, Errand, company, errands, ways_here
 from talekeeper.table.commands import Command
 from talekeeper.table.handlers import STORYTELLER
-from talekeeper.table.prose import capital, definite, phrases
+from talekeeper.table.phrases import errand_things
+from talekeeper.table.prose import capital, definite
 from talekeeper.table.rules import commands_for, ways_out
 from talekeeper.table.scenario import Exit, Mark, Npc
 from talekeeper.table.settling import settle
@@ -237,23 +237,19 @@ def work(case: Case, intent: Intent) -> Ruled:
     if npc is None:
         return case.missing(intent)
     busy = any(one.sender == npc.id for one in errands(case.state, case.scenario))
-    things = [thing for thing in phrases()["errand.things"] if case.state.items.get(_slug(thing), npc.id) == npc.id]
+    things = [thing for thing in errand_things() if case.state.items.get(thing, npc.id) == npc.id]
     targets = _addressees(case, npc)
     if busy or not things or not targets or not npc.errands or case.state.feels(npc.id, case.actor) < 0:
         return Ruled("No work.", [case.beat("no_work", npc.id), case.met(npc)])
     thing, target = case.prose.order(things, "thing")[0], targets[case.prose.chance(len(targets), "target")]
-    name = f"{ERRAND}.{_slug(thing)}.{target.id}.{case.prose.round}"
-    promise = cm.MakePromise(name, npc.id, f"to bring {definite(thing)} to {target.name}", case.actor)
-    return Ruled("An errand.", [case.beat("work", npc.id, thing, target.id), case.met(npc), cm.GainItem(_slug(thing), case.actor), promise])
+    promised = f"to bring {definite(case.name(thing))} to {target.name}"
+    promise = cm.MakePromise(f"{ERRAND}.{thing}.{target.id}.{case.prose.round}", npc.id, promised, case.actor)
+    return Ruled("An errand.", [case.beat("work", npc.id, thing, target.id), case.met(npc), cm.GainItem(thing, case.actor), promise])
 
 
 def _addressees(case: Case, sender: Npc) -> list[Npc]:
     alive = (one for one in case.scenario.npcs.values() if one.errands and one.id != sender.id and one.id not in case.state.dead)
     return [one for one in alive if case.path(case.state.where[one.id])]
-
-
-def _slug(thing: str) -> str:
-    return re.sub(r"^(the|an?)_", "", re.sub(r"\W+", "_", thing.casefold()).strip("_"))
 
 
 def _deliver(case: Case, errand: Errand) -> Ruled:

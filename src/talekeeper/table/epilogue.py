@@ -6,7 +6,8 @@ from talekeeper.memory.moments import AdventureMoment, keep_moments
 from talekeeper.table.brain import Ask
 from talekeeper.table.callbacks import retold
 from talekeeper.table.game import GameState
-from talekeeper.table.prose import Prose, capital, joined, listed, person_slots, phrases, short
+from talekeeper.table.phrases import phrases
+from talekeeper.table.prose import Prose, capital, joined, listed, person_slots, short
 from talekeeper.table.rules import is_lasting
 from talekeeper.table.scenario import Scenario
 

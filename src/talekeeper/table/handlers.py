@@ -7,7 +7,6 @@ after something of weight. `settling` decides all commands of a ruling.
 from __future__ import annotations
 
 import difflib
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,6 +16,7 @@ from talekeeper.table import events as ev
 from talekeeper.table.commands import Command
 from talekeeper.table.events import Event
 from talekeeper.table.game import DANGERS, DOWN, GONE, GameState
+from talekeeper.table.phrases import slug
 from talekeeper.table.rules import holds, is_over
 from talekeeper.table.scenario import Named, Scenario, find
 
@@ -91,7 +91,10 @@ class _Desk:
 
     def item(self, reference: str) -> str:
         """A thing of the pack, or one that came up in play, under a plain id."""
-        return find(self.scenario.items, reference) or _slug(reference)
+        found = find(self.scenario.items, reference) or slug(reference)
+        if not found:
+            raise _No(f"{reference!r} is no name for a thing")
+        return found
 
     def near(self, one: str, other: str) -> None:
         if self.state.where[one] != self.state.where[other]:
@@ -99,13 +102,6 @@ class _Desk:
 
     def name(self, id: str) -> str:
         return self.scenario.name(id)
-
-
-def _slug(reference: str) -> str:
-    plain = re.sub(r"\W+", "_", reference.casefold()).strip("_")
-    if not plain:
-        raise _No(f"{reference!r} is no name for a thing")
-    return re.sub(r"^(the|an?)_(?=.)", "", plain)
 
 
 def _known(kind: Mapping[str, Any], id: str, what: str) -> str:

@@ -14,8 +14,9 @@ from talekeeper.table.brain import Ask, Known, Ruling
 from talekeeper.table.choices import company, is_clause, offers, people_here, told, topic_name
 from talekeeper.table.contest import outcome_of
 from talekeeper.table.game import DOWN, HURT, GameState
+from talekeeper.table.phrases import phrases
 from talekeeper.table.plan import open_objectives
-from talekeeper.table.prose import Prose, capital, definite, introduced, joined, listed, person_slots, phrases, short
+from talekeeper.table.prose import Prose, capital, definite, introduced, joined, listed, person_slots, short
 from talekeeper.table.rules import day, holds, is_lasting, sayable, watch, ways_out
 from talekeeper.table.scenario import Hero, Npc, Scenario
 from talekeeper.table.scene import condition, weather
@@ -338,7 +339,7 @@ class Narrator:
         npc, thing, target = beat.about
         reasons = phrases()["errand.reasons"]
         slots = {
-            "thing": thing,
+            "thing": self.scenario.name(thing),
             "target": self.scenario.name(target),
             "place": self.scenario.name(self.state.where[target]),
             **self._npc(npc),

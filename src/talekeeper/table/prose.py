@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import functools
 import re
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
-from importlib import resources
 
 from talekeeper.table import dice
 from talekeeper.table.game import GameState
 from talekeeper.table.language import read_line
+from talekeeper.table.phrases import phrases
 from talekeeper.table.rules import sayable
 from talekeeper.table.scenario import PRONOUNS, Hero, Npc, Scenario
 
@@ -30,13 +29,6 @@ _TELLING = 4
 _TRIES = 5
 _APART = 16
 """How many rounds lie between two times of a line that has its time, at the least."""
-
-
-@functools.cache
-def phrases() -> Mapping[str, tuple[str, ...]]:
-    """The lines that belong to no pack, by the name of their pool."""
-    raw = tomllib.loads((resources.files("talekeeper.table") / "phrases.toml").read_text("utf-8"))
-    return {f"{group}.{name}": tuple(lines) for group, pools in raw.items() for name, lines in pools.items()}
 
 
 def sentences(text: str) -> list[str]:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from talekeeper.table.language import Condition, Effect
+from talekeeper.table.phrases import errand_things
 
 Texts = tuple[str, ...]
 Conditions = tuple[Condition, ...]
@@ -301,11 +302,11 @@ class Scenario:
     rumours: Texts = ()
 
     def name(self, id: str) -> str:
-        """How something is called in a sentence; an id that is not of this pack is its own name."""
+        """How something is called in a sentence: what is of no pack by its own name, and what came up in play by its id."""
         for kind in (self.npcs, self.heroes, self.places, self.items):
             if id in kind:
                 return kind[id].name
-        return id.replace("_", " ")
+        return errand_things().get(id) or id.replace("_", " ")
 
     def person(self, id: str) -> Npc | Hero | None:
         return self.npcs.get(id) or self.heroes.get(id)

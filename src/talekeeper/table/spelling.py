@@ -14,12 +14,13 @@ from functools import cache
 from importlib import resources
 
 from talekeeper.kept import kept
-from talekeeper.table.prose import phrases
+from talekeeper.table.phrases import phrases
 from talekeeper.table.scenario import Scenario
 
 VERBS: Mapping[str, Mapping[str, list[str]]] = tomllib.loads((resources.files("talekeeper.table") / "verbs.toml").read_text("utf-8"))
 SMALL = frozenset(VERBS["small"]["words"])
 _WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
+_ARTICLES = frozenset({"the", "a", "an"})
 _LONG = 8
 """In words of so many letters two may be wrong."""
 
@@ -46,14 +47,15 @@ def alike(one: str, other: str) -> bool:
 
 @kept(1 << 8)
 def _in_a_row(words: tuple[str, ...]) -> str:
-    return f" {' '.join(map(_bare, words))} "
+    """Words in a row, without articles: no name is told apart by those, wherever they stand in it."""
+    return f" {' '.join(_bare(word) for word in words if word not in _ARTICLES)} "
 
 
 @kept(1 << 12)
 def _wanted(name: str) -> tuple[int, str]:
     """How many words a name is known by, and these in a row."""
-    words = [word for word in words_of(name) if word not in ("the", "a", "an")] or words_of(name)
-    return len(words), _in_a_row(tuple(words))
+    row = _in_a_row(tuple(words_of(name)))
+    return len(row.split()), row
 
 
 def mention(tokens: Sequence[str], names: Iterable[str]) -> int:

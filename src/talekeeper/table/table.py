@@ -28,6 +28,7 @@ from talekeeper.table.brain import Ask, Brain, Known, Part, Ruling
 from talekeeper.table.events import Beat, event_from_json
 from talekeeper.table.flight import DM, GAME, KEPT_RULINGS, Course, Flight, Told, drafts_of
 from talekeeper.table.game import GameState, fold, state_from_json, state_to_json
+from talekeeper.table.phrases import errand_things
 from talekeeper.table.scenario import Scenario
 from talekeeper.table.scene import scene
 from talekeeper.table.storyteller import Storyteller
@@ -100,7 +101,7 @@ class Table:
         labels = _labels(scenario)
         self.memory = MemoryService(story, summarizer=summarizer, labels=labels)
         people = {**scenario.npcs, **scenario.heroes, **scenario.items}
-        self._names = {DM: "DM", **labels, **{id: one.name for id, one in people.items()}}
+        self._names = {DM: "DM", **errand_things(), **labels, **{id: one.name for id, one in people.items()}}
 
     def brain(self, role: Part) -> Brain:
         return self._brains[role] if isinstance(self._brains, Mapping) else self._brains

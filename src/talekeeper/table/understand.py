@@ -16,7 +16,7 @@ from talekeeper.table import oddities
 from talekeeper.table.brain import Choice
 from talekeeper.table.choices import deeds_here, offers, people_here, told, topic_name, ways_here
 from talekeeper.table.game import GameState
-from talekeeper.table.prose import phrases
+from talekeeper.table.phrases import phrases
 from talekeeper.table.rules import holds
 from talekeeper.table.scenario import ANSWER, Deed, Npc, Scenario, Topic
 from talekeeper.table.spelling import SMALL, VERBS, alike, content, mention, speller, words_of
@@ -381,7 +381,7 @@ class Listener:
 
     def _names(self, item: str) -> tuple[str, ...]:
         known = self.scenario.items.get(item)
-        return known.names if known is not None else (item.replace("_", " "),)
+        return known.names if known is not None else (self.scenario.name(item),)
 
     def _detail(self, tokens: list[str]) -> str:
         return _best(tokens, ((detail.name, (detail.name, *detail.words)) for detail in self.place.details))
