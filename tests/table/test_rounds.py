@@ -19,6 +19,7 @@ import talekeeper as tk
 from talekeeper.memory.moments import KeeperResponse
 from talekeeper.table.brain import Ask
 from talekeeper.table.playing import Beat, Game, Rounds
+from talekeeper.table.storyteller import Storyteller
 from talekeeper.table.table import Setup, Table, begin, resume
 
 KEY = tk.MemoryKey("local", "local", "game")
@@ -390,6 +391,46 @@ async def test_undo_takes_story_game_and_memories_back_and_replay_is_the_same(ke
         assert told[0] == told[1]
         with pytest.raises(tk.InvalidInput, match="1 round can be taken back, not"):
             await table.undo(5)
+
+
+async def heard(table: Table, seat: str, text: str) -> list[str]:
+    """What a seat heard in which a text stands."""
+    return [turn.text for turn in await table.story.turns(seat=seat) if text in turn.text]
+
+
+async def test_those_who_stand_by_see_that_there_was_a_whisper_and_nobody_else_is_told_so(keeper: tk.Keeper) -> None:
+    table = await begin(keeper, KEY, Setup("tidelamp", ("nell", "osric", "ibbi"), ("nell", "osric", "ibbi"), 3), Storyteller)
+    async with Game(table) as game:
+        beats = await play(game, "I whisper to Ibbi: I do not trust Osric.", "", "")
+    whispered = [beat for beat in beats if beat.role == "narrator" and "Ibbi" in beat.text]
+    assert [beat.hearers for beat in whispered] == [("osric", "marlo", "brine")]
+    seen = whispered[0].text
+    assert {"osric": [seen], "marlo": [seen], "brine": [seen], "nell": [], "ibbi": []} == {
+        seat: await heard(table, seat, seen) for seat in ("osric", "marlo", "brine", "nell", "ibbi")
+    }
+    assert "Nell" in seen
+    assert "trust" not in seen
+    assert [len(await heard(table, seat, "trust")) > 0 for seat in ("nell", "ibbi", "osric", "marlo", "brine")] == [True] * 2 + [False] * 3
+
+
+async def test_a_whisper_is_hidden_from_whoever_stands_by_and_is_not_of_the_party(keeper: tk.Keeper) -> None:
+    table = await begin(keeper, KEY, Setup("tidelamp", ("nell", "ibbi"), ("nell", "ibbi"), 3), Storyteller)
+    async with Game(table) as game:
+        await play(game, "I whisper to Ibbi: I do not trust Marlo.", "I wait.")
+    assert not await heard(table, "marlo", "trust")
+    assert [text for text in await heard(table, "marlo", "Ibbi") if "Nell" in text]
+
+
+async def test_of_a_whisper_no_model_tells_those_who_stand_by(keeper: tk.Keeper) -> None:
+    brain = Plain()
+    brain.commands = {"I murmur": ({"type": "whisper", "to": ["tam"], "text": "The word is Larkspur."},)}
+    table = await table_of(keeper, brain, "wren")
+    async with Game(table) as game:
+        beats = await play(game, "I murmur to Tam that the word is Larkspur.")
+    told = [(beat.text, beat.hearers) for beat in beats if beat.role == "narrator" and beat.hearers == ("mara",) and beat.text]
+    assert told
+    assert not any("Larkspur" in text or "speaks" in text for text, _ in told)
+    assert not await heard(table, "mara", "Larkspur")
 
 
 async def test_what_is_done_in_secret_is_told_to_those_who_know(keeper: tk.Keeper) -> None:

@@ -48,6 +48,8 @@ class Decision(TypedDict):
     place: str | None
     hearers: list[str]
     private: bool
+    unaware: NotRequired[list[str]]
+    """Those who stood by when it was done in secret."""
 
 
 class Flight(TypedDict):
@@ -137,13 +139,14 @@ def decide(state: GameState, actor: str, action: str, response: KeeperResponse, 
     """A ruling with all that follows from it, and who may know of it."""
     everyone = hearing(state, actor)
     private = _insiders(settled.events, state, actor)
-    hidden = private is not None and not set(everyone) & set(state.party) <= private
+    unaware = [one for one in everyone if private is not None and one not in private]
+    hidden = bool(set(unaware) & set(state.party)) or bool(unaware and _whispers(settled.events, actor))
     moment = build_moment_from_keeper(response, 0)
     return Decision(
         actor=actor, action=action, resolution=response.resolution, events=[event_to_json(event) for event in settled.events],
         triggers=[_trigger(one, state) for one in settled.triggers], refused=list(settled.refused),
         moment=[moment.type, moment.summary, moment.significance] if moment is not None else None, place=state.where.get(actor),
-        hearers=sorted(private) if hidden and private is not None else everyone, private=hidden,
+        hearers=sorted(private) if hidden and private is not None else everyone, private=hidden, unaware=unaware if hidden else [],
     )  # fmt: skip
 
 
@@ -154,6 +157,19 @@ def _insiders(events: Sequence[Event], state: GameState, actor: str) -> set[str]
         if isinstance(event, ev.Whispered | ev.Revealed | ev.SecretLearned) or getattr(event, "secretly", False)
     ]  # fmt: skip
     return {actor}.union(*(audience(event, state) for event in secret)) if secret else None
+
+
+def _whispers(events: Iterable[Event], actor: str) -> list[ev.Whispered]:
+    return [event for event in events if isinstance(event, ev.Whispered) and event.by == actor]
+
+
+def overseen(decision: Decision) -> Ruling | None:
+    """What those see of it who stood by and did not hear it: that somebody whispered, and to whom. Of other secrets nothing is seen."""
+    events = map(event_from_json, decision["events"])
+    to = dict.fromkeys(one for whisper in _whispers(events, decision["actor"]) for one in whisper.to)
+    if not to or not decision.get("unaware"):
+        return None
+    return Ruling(decision["actor"], "", "", (ev.Beat("murmur", decision["actor"], tuple(to)),))
 
 
 def _trigger(trigger: Any, state: GameState) -> dict[str, Any]:

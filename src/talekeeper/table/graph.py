@@ -7,6 +7,7 @@ in flight and nothing else; a person's turn is an interrupt, and whatever is spo
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cache
 from typing import Any, Literal
 
@@ -20,11 +21,13 @@ from talekeeper.model import to_json
 from talekeeper.table.brain import Ask, Part
 from talekeeper.table.flight import (
     DM,
+    Decision,
     Flight,
     Told,
     Words,
     decide,
     hearing,
+    overseen,
     places_of,
     rulings_of,
     said_before,
@@ -33,6 +36,7 @@ from talekeeper.table.flight import (
 from talekeeper.table.game import GameState
 from talekeeper.table.ledger import Contradiction
 from talekeeper.table.settling import settle
+from talekeeper.table.storyteller import Storyteller
 from talekeeper.table.table import Table
 
 Step = dict[str, Any]
@@ -140,7 +144,19 @@ class _Steps:
             ask = await table.ask("narrator", DM, after, flight, Told(viewer=actor, rulings=rulings_of(told), said=before))
             text = await self._speak("narrator", ask, hearers, states, refusals)
             tales.append(Words(speaker=DM, text=text, place=after.where.get(actor), hearers=hearers, private=told[0]["private"]))
+            tales += await self._seen(told[0], ask)
         return {"tales": [tale for tale in tales if tale["text"]], "refusals": refusals}
+
+    async def _seen(self, decision: Decision, ask: Ask) -> list[Words]:
+        """What those are told who only saw a whisper: by the rules, and never by a model, which knows what was said."""
+        seen = overseen(decision)
+        if seen is None:
+            return []
+        rules, hearers = Storyteller(self._table.scenario), decision.get("unaware", [])
+        text = "".join([piece async for piece in rules.speak(replace(ask, rulings=(seen,)))])
+        _tell("speech", DM, text, hearers, "narrator")
+        _tell("end", DM, "", hearers, "narrator")
+        return [Words(speaker=DM, text=text, place=decision["place"], hearers=hearers, private=False)]
 
     async def is_over(self, flight: Flight) -> Literal["epilogue", "commit"]:
         states = await self._table.states(flight)

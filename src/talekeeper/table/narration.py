@@ -35,8 +35,8 @@ class Narrator:
         if any(paragraphs):
             return "\n\n".join(one for one in paragraphs if one)
         leader = self.ask.leader or next(iter(self.state.able), "")
-        if leader not in {ruling.actor for ruling in self.ask.rulings}:
-            return ""  # the small doings of the others
+        if leader not in {ruling.actor for ruling in self.ask.rulings if not ruling.is_secret}:
+            return ""  # the small doings of the others, and what was whispered: those who hear this were told
         self.prose.about(leader, ())
         return self.prose.must("act.wait")
 
@@ -248,8 +248,8 @@ class Narrator:
     def _reveal(self, beat: ev.Beat) -> str:
         return self.prose.must("act.reveal", target=listed([self._call(one) for one in beat.about]))
 
-    def _whisper(self, beat: ev.Beat) -> str:
-        return self.prose.must("act.whispering", target=self._call(beat.about[0]))
+    def _murmur(self, beat: ev.Beat) -> str:
+        return self.prose.must("act.whispering", target=listed([self._call(one) for one in beat.about]))
 
     # -- beats: places and things
 
@@ -480,7 +480,7 @@ _BEATS: Mapping[str, Callable[[Narrator, ev.Beat], str]] = {
     "banter": Narrator._banter, "say": Narrator._say, "talk": Narrator._talk, "topic": Narrator._topic, "unknown": Narrator._unknown,
     "persuade": Narrator._persuade, "threaten": Narrator._threaten, "attack": Narrator._attack, "absent": Narrator._absent,
     "promise": _of_npc("talk.vow"), "kept": _of_npc("talk.vow_kept"), "reveal": Narrator._reveal,
-    "whisper": Narrator._whisper, "go": Narrator._go,
+    "whisper": lambda narrator, beat: "", "murmur": Narrator._murmur, "go": Narrator._go,
     "blocked": Narrator._blocked, "look": Narrator._look, "search": Narrator._search, "take": Narrator._take, "drop": _of_thing("act.drop"),
     "held": Narrator._held,
     "use": _of_thing("act.use_nothing"), "renounced": _of_npc("talk.renounced"), "give": Narrator._give, "returned": Narrator._returned,
