@@ -121,6 +121,7 @@ async def test_an_epilogue_is_known_to_those_who_heard_it_until_the_story_goes_o
     assert not (await owner.get(f"{LAMP}/play"))["told"]
     await owner.do("POST", f"{LAMP}/finish")
     assert (await rested(owner))["told"]
+    await owner.refused(422, "POST", f"{LAMP}/finish")
     assert [(await rested(owner, seat=seat))["told"] for seat in ("dm", "nell", "marlo")] == [True, True, False]
     assert not (await owner.get(f"{LAMP}/play", at=before))["told"], "it was not told by then"
     assert not (await play(owner))["told"]

@@ -496,6 +496,8 @@ async def test_the_end_of_the_arc_brings_the_epilogue_once(keeper: tk.Keeper) ->
     table = await table_of(keeper, brain, "wren")
     async with Game(table) as game:
         await play(game, "I finish it.")
+        with pytest.raises(tk.InvalidInput, match="told already"):
+            await anext(game.finish())
     assert (await table.state()).ending == "bad"
     assert [turn.text for turn in await table.story.turns()][-1] == "epilogue speaks in round 1."
     assert [ask.role for ask in brain.asks].count("epilogue") == 1
@@ -506,7 +508,11 @@ async def test_an_ending_on_request(keeper: tk.Keeper) -> None:
     async with Game(table) as game:
         await play(game, "I look around.")
         assert [beat.kind async for beat in game.finish()][-1] == "done"
-    assert (await table.story.turns())[-1].text == "epilogue speaks in round 2."
+        assert (await table.story.turns())[-1].text == "epilogue speaks in round 2."
+        with pytest.raises(tk.InvalidInput, match="told already"):
+            await anext(game.finish())
+        await play(game, "I look around.")
+        assert [beat.kind async for beat in game.finish()][-1] == "done", "the story has gone on since"
 
 
 async def test_bad_beginnings_are_refused(keeper: tk.Keeper) -> None:

@@ -253,6 +253,23 @@ def test_help_names_every_command(file: str) -> None:
         assert f"  /{name} " in said_to(out, "/help"), name
 
 
+def test_a_story_that_is_over_can_be_looked_at_and_is_not_played_on(file: str) -> None:
+    small = str(Path(__file__).with_name("small.toml"))
+    out = run("play", "--file", file, "--scenario", small, "--seed", "5", "--auto", "--rounds", "30")
+    assert out.rstrip().endswith("The story is over. Without --auto you can look back at it, and take the ending back.")
+    told = json.loads(run("log", "--file", file, "--json"))
+    assert "The mill turns again." in told[-1]["text"], "nothing comes after the epilogue"
+    assert "The story is over." in run("play", "--file", file, "--auto", "--rounds", "3")
+    assert json.loads(run("play", "--file", file, "--auto", "--rounds", "3", "--json")) == []
+    out = run("play", "--file", file, "--human", "wren", typed="/look\n/ledger\n/end\n/undo\n/look\n/quit\n")
+    over, _, before = out.partition("back before round ")
+    for line, answer in (("/look", "A dusty hall."), ("/ledger", "Wren has the mill key"), ("/end", "told already")):
+        assert answer in over.split(f"> {line}\n", 1)[1].split("The story is over.", 1)[0], line
+    assert "Goal" not in over
+    assert "Goal" in before.partition("> /look\n")[2]
+    assert (out.count("The mill turns again."), "── Epilogue" in out) == (1, False), "it was read again, and not told again"
+
+
 def said_to(out: str, line: str) -> str:
     """What the table answered to a line that was typed."""
     return out.split(f"> {line}\n", 1)[1].split("Nell Tarn > ", 1)[0]

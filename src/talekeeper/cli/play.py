@@ -270,6 +270,8 @@ async def _quietly(desk: Desk, game: Any, rounds: int) -> int:
     before = game.table.story.head
     with Status() as status:
         for number in range(rounds):
+            if (await game.table.state()).ending:
+                break
             status(f"round {number + 1} of {rounds}")
             async for _ in game.round():
                 pass

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -133,12 +133,16 @@ class Terminal:
     # -- playing -----------------------------------------------------------------------------------------------------------
 
     async def run(self, rounds: int | None = None) -> None:
-        """Plays until so many rounds were played. Raises `Quit` where the person leaves."""
-        played = 0
+        """Plays until so many rounds were played, or the story is over, which a person may look back at. Raises `Quit` where they leave."""
+        played, humans = 0, self._table.setup.humans
         await self._take_up()
         while rounds is None or played < rounds:
-            if self._game.waiting is None and (await self._table.state()).ending and self._table.setup.humans:
-                click.echo(dim("\nThe story is over. /recap, /moments and /undo still work; /quit leaves."))
+            if await self._is_over():
+                if not humans:
+                    break
+                click.echo(
+                    dim("\nThe story is over. /look, /recap, /moments and /ledger look back, /undo takes the ending back, /quit leaves.")
+                )
                 await self._command(await self._keyboard.line("> "))
                 continue
             try:
@@ -149,6 +153,12 @@ class Terminal:
                 played += 1
             except Conflict:
                 await self._go_on_from_here()
+        if not humans and await self._is_over():
+            click.echo(dim("\nThe story is over. Without --auto you can look back at it, and take the ending back."))
+
+    async def _is_over(self) -> bool:
+        """Whether its ending has been told, as the arc had it: nobody plays on then."""
+        return self._game.waiting is None and bool((await self._table.state()).ending)
 
     async def _go_on_from_here(self) -> None:
         """Somebody else has played this story on: says what was not told, and where the story is now."""
@@ -348,14 +358,27 @@ class Terminal:
         return bool(humans) and seat not in humans and not self._peeks
 
     async def _on_look(self, words: list[str]) -> None:
-        scene = (self._game.waiting.scene if self._game.waiting else None) or {}
-        click.echo(hang("", scene.get("look", ""), 0))
+        scene = await self._scene()
+        click.echo(hang("", scene["look"], 0))
         for title, key in (("Here", "here"), ("Ways", "exits"), ("Lying here", "lying"), ("You have", "items")):
-            if scene.get(key):
+            if scene[key]:
                 click.echo(hang(dim(title), ", ".join(one["name"] for one in scene[key]), 12))
-        self._offer([choice["text"] for choice in scene.get("choices", ())])
-        for goal in scene.get("goals", ()):
+        if scene["over"]:
+            return  # there is nothing left to be done
+        self._offer([choice["text"] for choice in scene["choices"]])
+        for goal in scene["goals"]:
             click.echo(hang(dim("Goal"), f"{goal['title']}. {goal['hint']}", 12))
+
+    async def _scene(self) -> Mapping[str, Any]:
+        """What one who plays here sees: where their turn is waited for, as it was when it came."""
+        from talekeeper.model import to_json
+        from talekeeper.table.scene import scene
+
+        if self._game.waiting is not None and self._game.waiting.scene is not None:
+            return self._game.waiting.scene
+        table, (seat, _) = self._table, await self._seat([])
+        found: Mapping[str, Any] = to_json(scene(table.scenario, await table.state(), seat, table.setup.seed))
+        return found
 
     async def _on_why(self, words: list[str]) -> None:
         from talekeeper.table.storyteller import Storyteller

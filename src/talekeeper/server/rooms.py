@@ -207,6 +207,7 @@ class Room:
         if self.did(request):
             return
         self._must_rest()
+        await self.table.check_untold()
         self.note(request)
         self._begin(self._told(self.game.finish()))
 

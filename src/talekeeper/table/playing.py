@@ -203,8 +203,9 @@ class Game:
             yield beat
 
     async def finish(self) -> AsyncGenerator[Beat, None]:
-        """An ending now, wherever the story is: the epilogue is told and written."""
+        """An ending now, wherever the story is: the epilogue is told and written. Raises `InvalidInput` where it was told already."""
         table = self.table
+        await table.check_untold()
         state = await table.state()
         flight = take_off(await table.round_now(), table.story.version, ())
         ask = await table.ask("epilogue", DM, state, flight, Told(viewer=state.party[0]))

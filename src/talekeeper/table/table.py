@@ -154,6 +154,11 @@ class Table:
         newest = await (book or self.story).marks(None, ROUND, limit=1)
         return bool(newest and newest[-1].data.get("epilogue"))
 
+    async def check_untold(self) -> None:
+        """Raises `InvalidInput` where the ending has been told, and nothing since: no story ends twice."""
+        if (await self.state()).ending or await self.is_told():
+            raise InvalidInput("the ending has been told already: take it back (undo) if you want another one")
+
     # -- asking ------------------------------------------------------------------------------------------------------------
 
     async def ask(self, role: Part, seat: str, state: GameState, flight: Flight, told: Told) -> Ask:
