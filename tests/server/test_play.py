@@ -55,6 +55,16 @@ async def test_a_round_waits_for_its_person_and_is_written_at_its_end(owner: Cli
     assert choices[0]["text"] in [turn["text"] for turn in turns if turn["speaker"] == "nell"]
 
 
+async def test_a_line_for_the_table_is_never_told(owner: Client) -> None:
+    await owner.do("POST", f"{LAMP}/step")
+    await rested(owner)
+    for line in ("/undo", " /UNDO 3", "/", "/xyzzy and so on"):
+        refused = await owner.refused(422, "POST", f"{LAMP}/act", {"text": line})
+        assert "What begins with a slash is for the table" in refused["detail"]
+    assert (await play(owner, "I look at the sign: 3/4 of it is gone."))["round"] == 2
+    assert not any("/" in turn["text"][:2] for turn in (await owner.get(f"{LAMP}/turns"))["turns"])
+
+
 async def test_it_plays_by_itself_until_it_is_paused(owner: Client) -> None:
     await owner.do("PUT", f"{LAMP}/people", {"humans": []})
     assert (await owner.do("POST", f"{LAMP}/auto", {"on": True}))["auto"]

@@ -165,6 +165,35 @@ async def test_an_end_that_was_told_is_not_told_again(new_page: NewPage, new_sto
     await expect(page.locator("#finish")).to_be_enabled()
 
 
+async def test_a_line_for_the_table_is_done_or_refused_and_never_told(new_page: NewPage, new_story: NewStory) -> None:
+    page = await sit(new_page, await new_story())
+    told = await texts(page)
+    await page.locator("#step").click()
+
+    async def typed(line: str) -> None:
+        await page.locator("#answer").fill(line)
+        await page.locator("#answer").press("Enter")
+
+    await typed("/xyzzy")
+    await expect(page.locator(".toast.bad")).to_contain_text("There is no /xyzzy here.")
+    await expect(page.locator("#answer")).to_have_value("/xyzzy")
+    await typed("/undo the door")
+    await expect(page.locator(".toast.bad").last).to_contain_text("/undo stands alone")
+    await typed("/end")
+    await expect(page.locator(".toast.bad").last).to_contain_text("/end cannot be done here just now.")
+    await typed("/Ledger")
+    await expect(page.locator("#tab-ledger")).to_have_attribute("aria-selected", "true")
+    await expect(page.locator("#answer")).to_have_value("")
+    await typed("/nudge more rain")
+    await expect(page.locator("#nudge")).to_have_value("more rain")
+    await page.locator("#mode-act").click()
+    await typed("/undo")
+    await rested(page)
+    now = await texts(page)
+    assert len(now) < len(told)
+    assert now == told[: len(now)]
+
+
 async def test_two_browsers_play_one_story(new_page: NewPage, new_story: NewStory) -> None:
     story = await new_story()
     one, two = await new_page(story), await new_page(f"#story={story}&seat=nell")

@@ -1,6 +1,7 @@
 // What you say: an answer when it is your turn, words for some ears only, a wish for the next round.
 import { once } from "/page/api.js";
 import { dot, h, put, sign, toast } from "/page/dom.js";
+import { command, isCommand } from "/page/keys.js";
 
 const LONGEST = 4000;
 
@@ -71,7 +72,7 @@ function acting(app) {
 
 function answering(app, seat) {
   const text = draft(app, "answer", { placeholder: "Say what you do, in your own words…", "aria-label": `What does ${app.name(seat)} do?` });
-  const send = async (words) => { if (await app.act(seat, words)) text.sent(); };
+  const send = async (words) => { if (isCommand(words) ? command(app, words) : await app.act(seat, words)) text.sent(); };
   const choices = (app.scene?.choices ?? []).slice(0, 5);
   return h("form", { onsubmit: sending(() => send(text.value)) },
     h("p", { class: "turn-of" }, dot(seat, app.name(seat)), h("span", {}, h("strong", {}, app.name(seat)), ", what do you do?")),

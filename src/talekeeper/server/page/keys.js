@@ -1,5 +1,5 @@
-// The keyboard does it all.
-import { $, h } from "/page/dom.js";
+// The keyboard does it all: single keys, and lines for the table that begin with a slash.
+import { $, h, toast } from "/page/dom.js";
 
 const KEYS = [
   ["n", "play the next round", () => press("step-once")],
@@ -18,6 +18,29 @@ const KEYS = [
 ];
 const press = (id) => $(id)?.click(); // a key does what its button does: nothing where that is not there, or off
 const soon = (id) => requestAnimationFrame(() => requestAnimationFrame(() => $(id)?.focus()));
+
+// What can be typed instead of an action, as in a terminal. Each answers whether it could be done: what has a button only where that is on.
+const pressed = (id) => { const one = $(id); if (one && !one.disabled) one.click(); return Boolean(one && !one.disabled); };
+const opened = (tab) => (app) => { app.look({ tab }); app.show("inspect"); return true; };
+const written = (mode) => (app, words) => { if (!app.dm) return false; app.drafts[`${app.story} ${mode}`] = words; app.look({ mode }); soon(mode); return true; };
+const COMMANDS = {
+  look: (app) => { app.show("rail"); return true; }, why: opened("prompt"), memory: opened("memory"), ledger: opened("ledger"), moments: opened("moments"),
+  whisper: written("whisper"), nudge: written("nudge"), undo: () => pressed("undo"), end: () => pressed("finish"), help: () => { toast(`What begins with a slash is for the table: ${commands()}.`); return true; },
+};
+const commands = () => Object.keys(COMMANDS).map((one) => `/${one}`).join(", ");
+
+export const isCommand = (line) => line.trimStart().startsWith("/");
+
+// Does what a line that begins with a slash asks for, or says why not. Answers whether it was done; told it is in no case.
+export function command(app, line) {
+  const [, name, words] = line.trim().match(/^\/\s*(\S*)\s*([^]*)$/);
+  const work = Object.hasOwn(COMMANDS, name.toLowerCase()) ? COMMANDS[name.toLowerCase()] : null;
+  if (!work) toast(`There is no /${name} here. What begins with a slash is for the table and is not told: ${commands()}.`, "bad");
+  else if (words && work.length < 2) toast(`/${name} stands alone: type it without “${words}”.`, "bad");
+  else if (work(app, words)) return true;
+  else toast(`/${name} cannot be done here just now.`, "bad");
+  return false;
+}
 
 export function listenToKeys(app) {
   document.querySelector(".skip").addEventListener("click", (event) => { event.preventDefault(); (document.querySelector("#scroll") || document.querySelector("main")).focus(); });

@@ -178,7 +178,8 @@ async def step(visit: Authored, room: Hosting, body: games.Step | None = None, k
 
 @router.post("/stories/{story}/act", status_code=202, summary="Act, when it is your turn")
 async def act(visit: Entered, room: InRoom, view: Looking, body: games.Act, key: IdempotencyKey = None) -> games.Play:
-    """What a person does. The dm may answer for whoever is waited for."""
+    """What a person does. The dm may answer for whoever is waited for. A text that begins with a slash is refused: in a terminal that is
+    a command, and no part of the story."""
     request = visit.told_once(key)
     if room.did(request):
         return await _play(room, view.seat)
@@ -187,6 +188,8 @@ async def act(visit: Entered, room: InRoom, view: Looking, body: games.Act, key:
         raise invalid("Nobody's turn is being waited for: play a round first.")
     if seat not in room.table.setup.humans:
         raise invalid("This seat is played by the AI: have it taken over first.")
+    if body.text.lstrip().startswith("/"):
+        raise invalid("What begins with a slash is for the table, and is not told: there are routes for that.")
     await room.act(seat, body.text, request)
     return await _play(room, view.seat)
 
