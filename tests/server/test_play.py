@@ -14,6 +14,9 @@ import talekeeper as tk
 from talekeeper.memory.moments import KeeperResponse
 from talekeeper.server.app import create_app
 from talekeeper.server.rooms import AT_ONCE
+from talekeeper.table.ledger import ledger
+from talekeeper.table.storyteller import Storyteller
+from talekeeper.table.table import resume
 
 GAME = {"user": "ana", "name": "lamp", "scenario": "tidelamp", "party": ["nell", "osric"], "humans": ["nell"], "seed": 7}
 LAMP = "/stories/ana.lamp"
@@ -168,6 +171,25 @@ async def test_the_game_is_shown_as_it_was_and_by_seat(owner: Client) -> None:
     assert debt not in (await owner.get(f"{LAMP}/scene", seat="osric"))["secrets"]
     for path in ("scene", "ledger"):
         assert debt not in str(await owner.get(f"{LAMP}/{path}", seat="osric"))
+
+
+async def test_a_ledger_is_the_same_here_and_in_a_terminal(owner: Client, table: Table) -> None:
+    await owner.do("PUT", f"{LAMP}/people", {"humans": ["nell", "osric"]})
+    await owner.do("POST", f"{LAMP}/step")
+    for seat, text in (("nell", "I promise Marlo that I will be careful."), ("osric", "I take the bottle of brandy.")):
+        assert (await rested(owner))["waiting"] == seat
+        await owner.do("POST", f"{LAMP}/act", {"text": text})
+    await rested(owner)
+    played = await resume(table.keeper, tk.MemoryKey("acme", "ana", "lamp"), Storyteller)
+    for seats in (("nell",), ("osric",), ()):
+        shown = await owner.get(f"{LAMP}/ledger", **({"seat": seats[0]} if seats else {}))
+        known = ledger(await played.state(), played.scenario, seats)
+        assert [(one["item"], one["holder"]) for one in shown["items"]] == list(known.items)
+        assert [(one["by"], one["to"], one["text"], one["state"]) for one in shown["promises"]] == [
+            (one.by, one.to, one.text, one.state) for one in known.promises
+        ]
+        assert ("a bottle of brandy", "Osric Vey") in known.items
+        assert [one.by for one in known.promises] == ["Nell Tarn"]
 
 
 async def test_who_plays_is_shown_as_it_was(owner: Client) -> None:

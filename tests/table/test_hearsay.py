@@ -16,7 +16,7 @@ from talekeeper.table.callbacks import as_seen_by, retold
 from talekeeper.table.commands import MakePromise
 from talekeeper.table.events import Beat
 from talekeeper.table.flight import DM
-from talekeeper.table.ledger import known_to, ledger
+from talekeeper.table.ledger import ledger
 from talekeeper.table.packs import load
 from talekeeper.table.playing import Game
 from talekeeper.table.rules import begin as first_state
@@ -136,15 +136,15 @@ def test_a_ledger_shows_the_promises_that_one_heard() -> None:
     pack = load("tidelamp")
     given = [MakePromise("a", "marlo", "to sing", secretly=True), MakePromise("b", "brine", "to mend the roof")]
     state = settle(first_state(pack, ("nell", "osric")), pack, given, "osric").state
-    assert [one.text for one in ledger(known_to(("nell",), state), pack).promises] == ["to mend the roof"]
-    assert [one.text for one in ledger(known_to(("osric",), state), pack).promises] == ["to sing", "to mend the roof"]
-    assert len(ledger(known_to((), state), pack).promises) == 2, "whoever looks behind the screen sees all of it"
+    assert [one.text for one in ledger(state, pack, ("nell",)).promises] == ["to mend the roof"]
+    assert [one.text for one in ledger(state, pack, ("osric",)).promises] == ["to sing", "to mend the roof"]
+    assert len(ledger(state, pack, ()).promises) == 2, "whoever looks behind the screen sees all of it"
 
 
 def test_a_ledger_does_not_tell_who_else_knows_a_secret() -> None:
     pack = load("tidelamp")
     state = replace(first_state(pack, ("nell", "osric")), knows={"pact": ("nell", "osric")})
-    assert ledger(known_to(("nell",), state), pack).secrets == ((pack.secrets["pact"].text, ("Nell Tarn",)),)
+    assert ledger(state, pack, ("nell",)).secrets == ((pack.secrets["pact"].text, ("Nell Tarn",)),)
 
 
 async def test_memories_of_the_world_name_things_as_people_do() -> None:

@@ -18,6 +18,7 @@ from tests.table.tables import PARTY
 import talekeeper as tk
 from talekeeper.memory.moments import KeeperResponse
 from talekeeper.table.brain import Ask
+from talekeeper.table.ledger import ledger
 from talekeeper.table.playing import Beat, Game, Rounds
 from talekeeper.table.storyteller import Storyteller
 from talekeeper.table.table import Setup, Table, begin, resume
@@ -419,6 +420,14 @@ async def test_a_whisper_is_hidden_from_whoever_stands_by_and_is_not_of_the_part
         await play(game, "I whisper to Ibbi: I do not trust Marlo.", "I wait.")
     assert not await heard(table, "marlo", "trust")
     assert [text for text in await heard(table, "marlo", "Ibbi") if "Nell" in text]
+
+
+async def test_what_is_done_beside_a_whisper_is_in_no_ledger_of_those_who_were_not_told(keeper: tk.Keeper) -> None:
+    table = await begin(keeper, KEY, Setup("tidelamp", ("nell", "osric", "ibbi"), ("nell", "osric", "ibbi"), 3), Storyteller)
+    async with Game(table) as game:
+        await play(game, "I take the bottle of brandy and I whisper to Ibbi: it is for you.", "", "")
+    state, brandy = await table.state(), "Nell Tarn has a bottle of brandy"
+    assert [brandy in ledger(state, table.scenario, (seat,)).lines for seat in ("nell", "osric")] == [True, False]
 
 
 async def test_of_a_whisper_no_model_tells_those_who_stand_by(keeper: tk.Keeper) -> None:

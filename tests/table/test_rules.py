@@ -17,12 +17,28 @@ from talekeeper.table.commands import COMMANDS, Command, command_from_json, comm
 from talekeeper.table.events import Event, audience, event_from_json, event_to_json
 from talekeeper.table.game import DOWN, GONE, GameState, apply, fold, state_from_json, state_to_json
 from talekeeper.table.handlers import Accepted, Trigger, handle
+from talekeeper.table.ledger import ledger
 from talekeeper.table.rules import begin
 from talekeeper.table.settling import settle
 
 TAKE_KEY = cm.GainItem("mill_key", "wren")
 TO_ROAD = cm.ChangeLocation("road")
 TO_MILL = cm.ChangeLocation("mill")
+
+
+# -- the ledger ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_ledger_shows_what_one_heard_and_saw() -> None:
+    away = cm.ChangeLocation("road", ("tam",))
+    taken = after(TAKE_KEY, cm.Kill("mara", "fell"), cm.MakePromise("word", "tam", "to be quick", "wren"))
+    assert ledger(taken, SMALL, ("tam",)).lines == ledger(taken, SMALL, ("wren", "tam")).lines[:-1], "all but a secret of hers"
+    apart = after(away, TAKE_KEY, cm.Kill("mara", "fell"))
+    assert {"Wren has the mill key", "Mara Holt is dead: fell"} <= set(ledger(apart, SMALL, ("wren",)).lines)
+    assert not {"key", "Mara"} & set(" ".join(ledger(apart, SMALL, ("tam",)).lines).split())
+    secret = after(cm.GainItem("mill_key", "wren", secretly=True))
+    assert "Wren has the mill key" in ledger(secret, SMALL).lines
+    assert "Wren has the mill key" not in ledger(secret, SMALL, ("tam",)).lines
 
 
 # -- places ------------------------------------------------------------------------------------------------------------

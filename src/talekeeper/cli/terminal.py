@@ -487,10 +487,10 @@ class Terminal:
             click.echo(dim("nothing yet"))
 
     async def _on_ledger(self, words: list[str]) -> None:
-        from talekeeper.table.ledger import known_to, ledger
+        from talekeeper.table.ledger import ledger
 
         people = () if self._peeks else self._table.setup.humans
-        lines = ledger(known_to(people, await self._table.state()), self._table.scenario).lines
+        lines = ledger(await self._table.state(), self._table.scenario, people).lines
         for line in lines:
             click.echo(hang("", line, 0))
         if not lines:

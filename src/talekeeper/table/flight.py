@@ -6,7 +6,7 @@ It is all that the turn graph carries, it is made of JSON values, and it is gone
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Any, Literal, NotRequired, TypedDict
 
@@ -143,7 +143,8 @@ def decide(state: GameState, actor: str, action: str, response: KeeperResponse, 
     hidden = bool(set(unaware) & set(state.party)) or bool(unaware and _whispers(settled.events, actor))
     moment = build_moment_from_keeper(response, 0)
     return Decision(
-        actor=actor, action=action, resolution=response.resolution, events=[event_to_json(event) for event in settled.events],
+        actor=actor, action=action, resolution=response.resolution,
+        events=[event_to_json(_kept_secret(event) if hidden else event) for event in settled.events],
         triggers=[_trigger(one, state) for one in settled.triggers], refused=list(settled.refused),
         moment=[moment.type, moment.summary, moment.significance] if moment is not None else None, place=state.where.get(actor),
         hearers=sorted(private) if hidden and private is not None else everyone, private=hidden, unaware=unaware if hidden else [],
@@ -157,6 +158,12 @@ def _insiders(events: Sequence[Event], state: GameState, actor: str) -> set[str]
         if isinstance(event, ev.Whispered | ev.Revealed | ev.SecretLearned) or getattr(event, "secretly", False)
     ]  # fmt: skip
     return {actor}.union(*(audience(event, state) for event in secret)) if secret else None
+
+
+def _kept_secret(event: Event) -> Event:
+    """What is done beside something secret is told with it, and so to nobody else."""
+    kinds = ev.ItemGained | ev.ItemLost | ev.ItemGiven | ev.PromiseMade
+    return replace(event, secretly=True) if isinstance(event, kinds) else event
 
 
 def _whispers(events: Iterable[Event], actor: str) -> list[ev.Whispered]:

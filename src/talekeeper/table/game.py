@@ -50,11 +50,15 @@ class GameState:
     """Who holds each item: a player character, an NPC, `@place` where it lies, `GONE`, or empty while it is not yet in the world."""
     hidden: tuple[str, ...] = ()
     """The items that were gained in secret and have not been shown since."""
+    seen: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Who saw it when an item last changed hands. What one brought along is plain to all."""
     danger: Mapping[str, str] = field(default_factory=dict)
     visits: Mapping[str, int] = field(default_factory=dict)
     attitude: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     wounds: Mapping[str, int] = field(default_factory=dict)
     dead: Mapping[str, str] = field(default_factory=dict)
+    witnesses: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Who saw each of the dead die."""
     knows: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     promises: Mapping[str, Promise] = field(default_factory=dict)
     objectives: Mapping[str, str] = field(default_factory=dict)
@@ -109,7 +113,9 @@ def _moved(state: GameState, event: ev.Moved) -> GameState:
 
 def _handed(state: GameState, event: ev.ItemGained | ev.ItemLost | ev.ItemGiven, holder: str) -> GameState:
     shown = tuple(item for item in state.hidden if item != event.item)
-    return replace(state, items=_with(state.items, event.item, holder), hidden=(*shown, event.item) if event.secretly else shown)
+    hidden = (*shown, event.item) if event.secretly else shown
+    seen = _with(state.seen, event.item, audience(event, state))
+    return replace(state, items=_with(state.items, event.item, holder), hidden=hidden, seen=seen)
 
 
 def _promised(state: GameState, event: ev.PromiseKept | ev.PromiseBroken, outcome: str) -> GameState:
@@ -125,7 +131,8 @@ def _died(state: GameState, event: ev.Died) -> GameState:
     """What the dead held lies where they fell."""
     place = state.where.get(event.who, "")
     items = {item: f"@{place}" if holder == event.who and place else holder for item, holder in state.items.items()}
-    return replace(state, dead=_with(state.dead, event.who, event.how), items=items)
+    witnesses = _with(state.witnesses, event.who, audience(event, state))
+    return replace(state, dead=_with(state.dead, event.who, event.how), witnesses=witnesses, items=items)
 
 
 def _hurt(state: GameState, who: str, by: int) -> GameState:
@@ -199,7 +206,7 @@ def state_from_json(raw: Mapping[str, Any]) -> GameState:
                 "party": tuple(raw["party"]),
                 "quests": tuple(raw["quests"]),
                 "hidden": tuple(raw["hidden"]),
-                "knows": {secret: tuple(who) for secret, who in raw["knows"].items()},
+                **{name: {id: tuple(who) for id, who in raw.get(name, {}).items()} for name in ("knows", "seen", "witnesses")},
                 "promises": {name: Promise(**{**one, "heard": tuple(one.get("heard", ()))}) for name, one in raw["promises"].items()},
             }
         )

@@ -48,9 +48,9 @@ class Ledger:
         )
 
 
-def ledger(state: GameState, scenario: Scenario) -> Ledger:
-    """What is owed, held, lost and known. For some of the party, give it the state that `known_to` makes."""
-    name = scenario.name
+def ledger(state: GameState, scenario: Scenario, people: Sequence[str] = ()) -> Ledger:
+    """What is owed, held, lost and known: as far as some of the party know, or all of it."""
+    state, name = _known_to(people, state), scenario.name
     return Ledger(
         promises=tuple(PromiseLine(name(one.by), name(one.to), one.text, one.state) for one in state.promises.values()),
         items=tuple((name(item), name(holder)) for item, holder in state.items.items() if holder in state.party),
@@ -63,15 +63,22 @@ def ledger(state: GameState, scenario: Scenario) -> Ledger:
     )
 
 
-def known_to(people: Sequence[str], state: GameState) -> GameState:
-    """The state as far as some of the party may look into it: what they heard of promises, what they know of secrets (and not who else
-    does), and no pocketed things of others. Nobody: all of it."""
+def _known_to(people: Sequence[str], state: GameState) -> GameState:
+    """The state as far as some of the party may look into it: the promises that they heard, the secrets that they know (and not who else
+    does), the deaths that they saw, and of things what they hold and what they saw others take. Nobody: all of it."""
     if not people:
         return state
-    theirs = {item: holder for item, holder in state.items.items() if item not in state.hidden or holder in people}
+
+    def saw(who: Sequence[str] | None) -> bool:
+        return who is None or bool(set(people) & set(who))
+
+    theirs = {
+        item: holder for item, holder in state.items.items() if holder in people or (item not in state.hidden and saw(state.seen.get(item)))
+    }
+    dead = {who: how for who, how in state.dead.items() if saw(state.witnesses.get(who))}
     knows = {secret: tuple(one for one in who if one in people) for secret, who in state.knows.items() if set(people) & set(who)}
     promises = {name: one for name, one in state.promises.items() if any(map(one.is_known_to, people))}
-    return replace(state, items=theirs, knows=knows, promises=promises)
+    return replace(state, items=theirs, dead=dead, knows=knows, promises=promises)
 
 
 # -- free prose --------------------------------------------------------------------------------------------------------

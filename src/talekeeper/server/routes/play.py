@@ -29,7 +29,7 @@ from talekeeper.server.routes.turns import stamp, version_of
 from talekeeper.server.views import View
 from talekeeper.table.flight import DM
 from talekeeper.table.game import GameState
-from talekeeper.table.ledger import ledger as full_ledger
+from talekeeper.table.ledger import ledger as known_ledger
 from talekeeper.table.plan import open_objectives
 from talekeeper.table.scenario import Scenario
 from talekeeper.table.scene import condition
@@ -141,15 +141,14 @@ def _eyes(room: Room, view: View) -> str:
 
 @router.get("/stories/{story}/ledger", summary="What is owed, held and lost")
 async def ledger(room: InRoom, view: LookingAt) -> games.Ledger:
-    """In the view of a seat: its own promises and things, and what is plain to all."""
+    """In the view of a seat: what it heard of promises and saw of things and deaths. The same as a terminal's `/ledger`."""
     table, state, eyes = room.table, await room.table.state_at(view.book), _eyes(room, view)
-    found, name = full_ledger(state, table.scenario), table.scenario.name(eyes)
-    own = eyes == DM
+    found = known_ledger(state, table.scenario, () if eyes == DM else (eyes,))
     goals = [table.scenario.objectives[id] for id in open_objectives(table.scenario, state)]
     return games.Ledger(
-        promises=[games.Vow.model_validate(one) for one in found.promises if own or name in (one.by, one.to)],
-        items=[games.Held(item=item, holder=holder) for item, holder in found.items if own or holder == name],
-        deaths=[games.Death(who=who, how=how if own else "") for who, how in found.deaths],
+        promises=[games.Vow.model_validate(one) for one in found.promises],
+        items=[games.Held(item=item, holder=holder) for item, holder in found.items],
+        deaths=[games.Death(who=who, how=how) for who, how in found.deaths],
         goals=[games.Goal(id=one.id, title=one.title, hint=one.hint[0]) for one in goals],
         done=[table.scenario.objectives[id].title for id in state.objectives],
     )  # fmt: skip
