@@ -166,6 +166,30 @@ def test_a_promise_can_be_broken_to_somebodys_face() -> None:
     assert one.state.feels("marlo", "nell") == before - 2
 
 
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ("what did I promise?", ("Mother Brine, that I will mend the roof (open)", "Marlo Finch, that I will pay (broken)")),
+        ("What have I promised Brine?", ("Mother Brine, that I will mend the roof (open)",)),
+        ("Brine, what did I promise you?", ("Mother Brine, that I will mend the roof (open)",)),
+        ("what do I owe Marlo?", ("Marlo Finch, that I will pay (broken)",)), ("What are my promises?", ("roof", "pay")),
+        ("Whom have I promised anything?", ("Brine", "Marlo")), ("What have I promised Osric?", ("Osric Vey anything",)), ("What did I promise Wick?", ("Tobias Wick anything",)),
+    ],
+)  # fmt: skip
+def test_what_one_has_promised_is_answered_from_the_ledger(asked: str, told: tuple[str, ...]) -> None:
+    one = game()
+    for typed in ("I promise Brine that I will mend the roof.", "I promise Marlo that I will pay.", "I break my promise to Marlo."):
+        one.round += 1
+        one.rule("nell", typed)
+    before = one.state
+    (answer,) = [event for event in one.rule("nell", asked).events if isinstance(event, ev.Whispered)]
+    assert (answer.to, one.state.promises) == (("nell",), before.promises)
+    assert all(words in answer.text for words in told), answer.text
+    assert answer.text.count("(") == sum("anything" not in words for words in told), "and nothing else"
+    (nothing,) = [event for event in one.rule("osric", asked).events if isinstance(event, ev.Whispered)]
+    assert "anything" in nothing.text
+
+
 def on_errand(one: Game, thing: str, target: str) -> None:
     """Whoever leads has something to be brought to somebody, and stands before them."""
     pack, who = one.scenario, one.leader

@@ -430,6 +430,15 @@ async def test_what_is_done_beside_a_whisper_is_in_no_ledger_of_those_who_were_n
     assert [brandy in ledger(state, table.scenario, (seat,)).lines for seat in ("nell", "osric")] == [True, False]
 
 
+async def test_what_one_has_promised_comes_to_ones_own_mind(keeper: tk.Keeper) -> None:
+    table = await begin(keeper, KEY, Setup("tidelamp", ("nell", "osric"), ("nell", "osric"), 3), Storyteller)
+    async with Game(table) as game:
+        await play(game, "I promise Brine that I will mend the roof.", "I wait.")
+        beats = await play(game, "What did I promise?", "I wait.")
+    told = [beat.hearers for beat in beats if beat.role == "narrator" and "mend the roof (open)" in beat.text]
+    assert told == [("nell",)]
+
+
 async def test_of_a_whisper_no_model_tells_those_who_stand_by(keeper: tk.Keeper) -> None:
     brain = Plain()
     brain.commands = {"I murmur": ({"type": "whisper", "to": ["tam"], "text": "The word is Larkspur."},)}

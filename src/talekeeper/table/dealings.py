@@ -7,6 +7,7 @@ import re
 from talekeeper.table import commands as cm
 from talekeeper.table.case import Case, Ruled
 from talekeeper.table.choices import company, told
+from talekeeper.table.handlers import STORYTELLER
 from talekeeper.table.rules import commands_for, holds
 from talekeeper.table.scenario import Mark, Npc, Topic
 from talekeeper.table.spelling import mention, words_of
@@ -80,6 +81,16 @@ def look(case: Case, intent: Intent) -> Ruled:
 def oneself(case: Case, intent: Intent) -> Ruled:
     """Who one is, what one carries, where one is: nobody has to be asked for that."""
     return Ruled("No roll.", [case.beat(intent.verb, case.actor)])
+
+
+def owed(case: Case, intent: Intent) -> Ruled:
+    """What one has promised, to someone or at all. It comes to one's mind: not everyone who stands by heard it."""
+    whom = intent.npc or intent.hero
+    given = [one for one in case.state.promises.values() if one.by == case.actor and whom in ("", one.to)]
+    words = [f"to {case.name(one.to)}, {one.text} ({one.state})" for one in given]
+    nothing = {"whom": case.name(whom) if whom else "anybody"}
+    answer = case.prose.must("act.owed", list="; ".join(words)) if words else case.prose.must("act.owes_nothing", **nothing)
+    return Ruled("No roll.", [case.beat("owed", case.actor, secretly=True), cm.Whisper((case.actor,), answer, STORYTELLER)])
 
 
 def foreign(case: Case, intent: Intent) -> Ruled:

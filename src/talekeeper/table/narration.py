@@ -480,7 +480,7 @@ _BEATS: Mapping[str, Callable[[Narrator, ev.Beat], str]] = {
     "banter": Narrator._banter, "say": Narrator._say, "talk": Narrator._talk, "topic": Narrator._topic, "unknown": Narrator._unknown,
     "persuade": Narrator._persuade, "threaten": Narrator._threaten, "attack": Narrator._attack, "absent": Narrator._absent,
     "promise": _of_npc("talk.vow"), "kept": _of_npc("talk.vow_kept"), "reveal": Narrator._reveal,
-    "whisper": lambda narrator, beat: "", "murmur": Narrator._murmur, "go": Narrator._go,
+    "whisper": lambda narrator, beat: "", "murmur": Narrator._murmur, "owed": lambda narrator, beat: "", "go": Narrator._go,
     "blocked": Narrator._blocked, "look": Narrator._look, "search": Narrator._search, "take": Narrator._take, "drop": _of_thing("act.drop"),
     "held": Narrator._held,
     "use": _of_thing("act.use_nothing"), "renounced": _of_npc("talk.renounced"), "give": Narrator._give, "returned": Narrator._returned,

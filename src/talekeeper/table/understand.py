@@ -58,6 +58,11 @@ _ONESELF: Mapping[str, re.Pattern[str]] = {
     "sky": re.compile(
         r"\b(?:what time|how late|what day|what hour)\b|\bis it (?:raining|snowing|day|night|late|cold)\b|\bthe weather\b", re.I
     ),
+    "owed": re.compile(
+        r"\b(?:what|whom?) (?:(?:did|do|have|had) (?:i|we)|(?:i|we)(?: have| had|['’]ve)?)"
+        r" (?:promised?|sworn|swear|swore|vow(?:ed)?|owed?)\b"
+        r"|\b(?:what (?:is|was|are|were)|do i remember) my (?:word|promises?|vows?|debts?)\b", re.I,
+    ),
     "present": re.compile(r"\bwho (?:else )?is (?:here|there|around|with us)\b|\bwho are (?:these|those|they|all)\b", re.I),
     "self": re.compile(r"\bwho am i\b|\blook at myself\b|\bhow am i\b", re.I),
     "here": re.compile(
@@ -239,7 +244,7 @@ class Listener:
         tokens = self._words(text)
         oneself = next((about for about, words in _ONESELF.items() if words.search(text)), "")
         if oneself:
-            return Intent(oneself, words=text)
+            return Intent(oneself, npc=self._npc(tokens), hero=self._hero(tokens), words=text)
         if _OPENING.search(text) and self._topic(tokens, "ask") is None and (first := self._first_topic(tokens)):
             return first
         if _WANTED.search(text) and "?" in text and is_served(tokens):
