@@ -129,6 +129,16 @@ def test_a_question_about_the_goal_names_it() -> None:
     assert any(goal[1:] in turn.text for turn in one.log if turn.speaker == "DM")
 
 
+def test_a_wish_is_taken_up_once_by_the_line_that_comes_nearest() -> None:
+    one = game()
+    for fight in (False, True):
+        one.round, one.log = 2, []
+        one.state = replace(one.state, encounter="chase" if fight else "", where={**one.state.where, **dict.fromkeys(one.party, "roofs")})
+        scenes = [one.brain.text(one.ask("dm", "dm", nudge=nudge)) for nudge in ("more rain", "a quantum computer", None)]
+        assert re.search(r"\brain", scenes[0].partition(".")[0]), scenes[0]
+        assert scenes[1] == scenes[2], "of what it has no word for it makes nothing"
+
+
 def test_short_lines_are_not_told_again_soon() -> None:
     one = game()
     for _ in range(14):

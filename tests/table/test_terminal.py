@@ -296,12 +296,14 @@ def test_people_are_called_by_any_of_their_names(file: str) -> None:
         "/whisper Doctor Quillon Don't tell, it's a secret.",
         "/knows Doctor Quillon secret",
         "/knows zed x",
+        "/nudge more rain",
     ]
     out = run(
         "play", "--file", file, "--scenario", "quiet_snow", "--party", "maren,quillon", "--seed", "5", typed="\n".join(lines) + "\n"
     ).replace("Maren Holt > ", "Nell Tarn > ")
     assert "/whisper NAME TEXT" in said_to(out, "/whisper")
     assert "/nudge TEXT" in said_to(out, "/nudge")
+    assert "the line of its own that comes nearest" in said_to(out, "/nudge more rain")
     assert "/knows NAME THING" in said_to(out, "/knows osric")
     assert "Doctor Quillon heard that, and nobody else but the game master" in said_to(out, lines[3])
     assert "Don't tell, it's a secret." in said_to(out, lines[4])

@@ -431,10 +431,15 @@ class Terminal:
         click.echo(dim(f"{safe(called)} heard that, and nobody else but the game master"))
 
     async def _on_nudge(self, words: list[str]) -> None:
+        from talekeeper.table.storyteller import Storyteller
+
         if not words:
             raise InvalidInput("what do you wish for? /nudge TEXT")
         self._nudge = rim.text(" ".join(words), "the nudge")
-        click.echo(dim("the game master will hear of it, once"))
+        if isinstance(self._table.brain("dm"), Storyteller):
+            click.echo(dim("the built-in storyteller begins the next scene with the line of its own that comes nearest, if it has any"))
+        else:
+            click.echo(dim("the game master will hear of it, once"))
 
     async def _on_undo(self, words: list[str]) -> None:
         if len(words) > 1 or not all(re.fullmatch("[1-9][0-9]{0,3}", word) for word in words):

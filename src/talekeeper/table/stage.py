@@ -50,13 +50,13 @@ class _Stage:
         act = self.scenario.acts[0]
         people = people_here(self.state, self.scenario, self.place.id)
         here = joined(*sayable(self.place.look, self.state, self.scenario), *(introduced(npc) for npc in people))
-        return "\n\n".join((" ".join(act.opening), here))
+        return "\n\n".join((" ".join(act.opening), joined(here, self._nudged())))
 
     def encounter(self) -> str:
         encounter = encounter_here(self.state, self.scenario)
         line = self.prose.pick(encounter.press, "press") if encounter is not None else ""
         more = self._pool("unease") if not line or self.prose.once_in(3, "unease") else ""
-        return joined(line, more) or self._anything()
+        return joined(self._nudged(), line, more) or self._anything()
 
     def round(self) -> str:
         """Two or three lines, never the same ones; a wish of the player's comes first."""
@@ -113,7 +113,7 @@ class _Stage:
         return self.prose.pick(self.scenario.objectives[goals[0]].hint, "hint") if goals else ""
 
     def _nudged(self) -> str:
-        """The line that comes closest to what a player wished for."""
+        """The line that comes closest to what a player wished for; none where none has a word of it."""
         wish = content(self.ask.nudge or "")
         if not wish:
             return ""
@@ -129,4 +129,5 @@ class _Stage:
             return sum(any(alike(one, word) for word in words) for one in wish)
 
         best = max((fits(line) for line in lines), default=0)
-        return self.prose.pick([line for line in lines if fits(line) == best], "nudge") if best else self._pool("unease")
+        nearest = [line for line in lines if fits(line) == best] if best else []
+        return self.prose.pick(nearest, "nudge")
