@@ -20,7 +20,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from talekeeper.errors import InvalidInput, TalekeeperError, UnknownStory
+from talekeeper.errors import InvalidInput, TalekeeperError, UnknownStory, how_to_install
 from talekeeper.keeper import Keeper
 from talekeeper.memory.moments import KeeperResponse
 from talekeeper.model import MemoryKey
@@ -441,7 +441,7 @@ class Rooms:
                     # It takes a second or two, in which others are to be answered.
                     playing = await asyncio.to_thread(import_module, "talekeeper.table.playing")
                 except ModuleNotFoundError as exc:
-                    raise Problem(503, "no-game", 'Playing needs the extra "play": pip install "talekeeper[serve,play]".') from exc
+                    raise Problem(503, "no-game", f'Playing needs the extra "play": {how_to_install("serve,play")}.') from exc
                 opened: Rounds = await self._stack.enter_async_context(playing.Rounds(self._kept))
                 self._rounds = opened
             return self._rounds

@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
-from talekeeper.errors import InvalidInput, ModelFailed, ModelUnavailable
+from talekeeper.errors import InvalidInput, ModelFailed, ModelUnavailable, how_to_install
 from talekeeper.ports import Message, Spending
 from talekeeper.table.cast.models import Request
 from talekeeper.tokens import estimate_tokens
@@ -82,7 +82,7 @@ def _need(package: str, extra: str, what: str) -> None:
         importlib.import_module("pydantic_ai")
         importlib.import_module(package)
     except ModuleNotFoundError as exc:
-        raise ModelUnavailable(f"{what} needs the package {exc.name or package!r}: pip install 'talekeeper[{extra}]'") from exc
+        raise ModelUnavailable(f"{what} needs the package {exc.name or package!r}: {how_to_install(extra)}") from exc
 
 
 def _compatible(full: str, name: str, base_url: str | None, key_from: str | None) -> Served:

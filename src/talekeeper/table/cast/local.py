@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from talekeeper import rim
-from talekeeper.errors import InvalidInput, ModelFailed, ModelUnavailable
+from talekeeper.errors import InvalidInput, ModelFailed, ModelUnavailable, how_to_install
 from talekeeper.ports import Spending
 from talekeeper.table.cast import shelf
 from talekeeper.table.cast.models import Request
@@ -49,7 +49,7 @@ def _check(name: str, path: Path) -> None:
     try:
         import xllamacpp  # noqa: F401
     except ModuleNotFoundError as exc:
-        raise ModelUnavailable("local models need xllamacpp: pip install 'talekeeper[local]'") from exc
+        raise ModelUnavailable(f"local models need xllamacpp: {how_to_install('local')}") from exc
     try:
         with path.open("rb") as file:
             magic = file.read(4)
