@@ -439,6 +439,14 @@ async def test_what_one_has_promised_comes_to_ones_own_mind(keeper: tk.Keeper) -
     assert told == [("nell",)]
 
 
+async def test_what_one_carries_is_told_to_nobody_else(keeper: tk.Keeper) -> None:
+    table = await begin(keeper, KEY, Setup("tidelamp", ("nell", "osric"), ("nell", "osric"), 3), Storyteller)
+    async with Game(table) as game:
+        beats = await play(game, "What do I carry?", "I wait.")
+    told = [beat.hearers for beat in beats if beat.role == "narrator" and "roll of picks" in beat.text]
+    assert told == [("nell",)]
+
+
 async def test_of_a_whisper_no_model_tells_those_who_stand_by(keeper: tk.Keeper) -> None:
     brain = Plain()
     brain.commands = {"I murmur": ({"type": "whisper", "to": ["tam"], "text": "The word is Larkspur."},)}

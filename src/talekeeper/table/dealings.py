@@ -8,6 +8,7 @@ from talekeeper.table import commands as cm
 from talekeeper.table.case import Case, Ruled
 from talekeeper.table.choices import company, told
 from talekeeper.table.handlers import STORYTELLER
+from talekeeper.table.prose import listed
 from talekeeper.table.rules import commands_for, holds
 from talekeeper.table.scenario import Mark, Npc, Topic
 from talekeeper.table.spelling import mention, words_of
@@ -79,8 +80,14 @@ def look(case: Case, intent: Intent) -> Ruled:
 
 
 def oneself(case: Case, intent: Intent) -> Ruled:
-    """Who one is, what one carries, where one is: nobody has to be asked for that."""
+    """Who one is, where one is: nobody has to be asked for that."""
     return Ruled("No roll.", [case.beat(intent.verb, case.actor)])
+
+
+def carried(case: Case, intent: Intent) -> Ruled:
+    """What one carries. One feels for it: not everyone who stands by saw it come into the pocket."""
+    things = listed([case.name(item) for item in case.state.holds(case.actor)])
+    return _comes_to_mind(case, "carried", case.prose.must("act.carried" if things else "act.empty_hands", thing=things))
 
 
 def owed(case: Case, intent: Intent) -> Ruled:
@@ -90,7 +97,12 @@ def owed(case: Case, intent: Intent) -> Ruled:
     words = [f"to {case.name(one.to)}, {one.text} ({one.state})" for one in given]
     nothing = {"whom": case.name(whom) if whom else "anybody"}
     answer = case.prose.must("act.owed", list="; ".join(words)) if words else case.prose.must("act.owes_nothing", **nothing)
-    return Ruled("No roll.", [case.beat("owed", case.actor, secretly=True), cm.Whisper((case.actor,), answer, STORYTELLER)])
+    return _comes_to_mind(case, "owed", answer)
+
+
+def _comes_to_mind(case: Case, verb: str, answer: str) -> Ruled:
+    """Something that nobody but the one who asks gets to know."""
+    return Ruled("No roll.", [case.beat(verb, case.actor, secretly=True), cm.Whisper((case.actor,), answer, STORYTELLER)])
 
 
 def foreign(case: Case, intent: Intent) -> Ruled:

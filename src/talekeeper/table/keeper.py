@@ -37,7 +37,7 @@ _RULES: Mapping[str, Rule] = {
     "deceive": dealings.persuade, "threaten": dealings.threaten, "attack": dealings.attack, "promise": dealings.promise,
     "keep": dealings.keep, "renounce": dealings.renounce, "reveal": dealings.reveal, "whisper": dealings.whisper,
     "wonder": dealings.wonder, "where": dealings.where, "who": dealings.who, "about": dealings.about, "foreign": dealings.foreign,
-    "insult": dealings.insult, "self": dealings.oneself, "carried": dealings.oneself, "here": dealings.oneself, "sky": dealings.oneself,
+    "insult": dealings.insult, "self": dealings.oneself, "carried": dealings.carried, "here": dealings.oneself, "sky": dealings.oneself,
     "present": dealings.oneself, "owed": dealings.owed,
     "play": doings.perform, "pray": doings.perform,
     "aside": lambda case, intent: Ruled("No roll. It is heard.", [case.beat("follow")]),

@@ -87,10 +87,6 @@ class Narrator:
         how = condition(self.state, self.actor)
         return joined(f"{hero.name}, {hero.calling}." if hero.calling else f"{hero.name}.", hero.look, f"{capital(how)}." if how else "")
 
-    def _carried(self, beat: ev.Beat) -> str:
-        things = [self.scenario.name(item) for item in self.state.holds(self.actor)]
-        return self.prose.must("act.carried" if things else "act.empty_hands", thing=listed(things))
-
     def _here(self, beat: ev.Beat) -> str:
         place = self.scenario.places[self.state.where[self.actor]]
         return joined(f"{capital(place.name)}.", *sayable(place.look, self.state, self.scenario), self._who_is_here(place.id))
@@ -476,7 +472,8 @@ _BEATS: Mapping[str, Callable[[Narrator, ev.Beat], str]] = {
     "nowhere": Narrator._nowhere, "about": Narrator._about, "no_foe": Narrator._no_foe, "shadow": _of_npc("act.shadow"),
     "play": Narrator._perform, "pray": Narrator._perform, "dance": Narrator._perform,
     "insult": _of_npc("talk.insulted"), "empty": _of_npc("act.empty_pocket"),
-    "self": Narrator._self, "carried": Narrator._carried, "here": Narrator._here, "sky": Narrator._sky, "present": Narrator._present,
+    "self": Narrator._self, "carried": lambda narrator, beat: "", "here": Narrator._here, "sky": Narrator._sky,
+    "present": Narrator._present,
     "banter": Narrator._banter, "say": Narrator._say, "talk": Narrator._talk, "topic": Narrator._topic, "unknown": Narrator._unknown,
     "persuade": Narrator._persuade, "threaten": Narrator._threaten, "attack": Narrator._attack, "absent": Narrator._absent,
     "promise": _of_npc("talk.vow"), "kept": _of_npc("talk.vow_kept"), "reveal": Narrator._reveal,
