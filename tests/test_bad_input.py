@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import talekeeper as tk
-from talekeeper import memory
+from talekeeper import memory, rim
 from talekeeper.memory import callbacks
 
 if TYPE_CHECKING:
@@ -66,11 +66,18 @@ BAD_TEXTS: dict[str, tuple[Any, type[tk.TalekeeperError], str]] = {
     "empty": ("", tk.InvalidInput, "blank"),
     "spaces": (" \t\n ", tk.InvalidInput, "blank"),
     "unicode blanks": ("\u2003\u3000", tk.InvalidInput, "blank"),
+    "nothing to be seen": ("\u200b\ufeff \x1b\xad\u2060\ufe0f\u3164\u200d\U000e0001", tk.InvalidInput, "blank"),
+    "escape": ("\x1b", tk.InvalidInput, "blank"),
     "too long": ("x" * (LIMIT + 1), tk.InvalidInput, "102401 bytes"),
     "too long in bytes": ("漢" * (LIMIT // 3 + 1), tk.InvalidInput, "100 KB"),
     "lone surrogate": ("half \ud83d a smile", tk.InvalidInput, "lone surrogate at character 5"),
     "nul": ("a\0b", tk.InvalidInput, "NUL byte at character 1"),
 }
+
+
+@pytest.mark.parametrize("text", ["!", "~", " .", "\u200b\u2764\ufe0f", "é", "\x1b[", "\ue000", "\U0001fae8", "\u0301", "\U0010fffd", "漢"])
+def test_one_sign_that_can_be_seen_is_enough(text: str) -> None:
+    assert rim.text(text) == text
 
 
 def ways_in(text: Any) -> dict[str, Call]:
@@ -184,7 +191,7 @@ def bad_calls() -> dict[str, tuple[Call, type[tk.TalekeeperError], str | None]]:
         "budget 1.5": (lambda s: s.context("rogue", budget=1.5), tk.WrongType, "float"),  # type: ignore[arg-type]
         "budget as text": (lambda s: s.context("rogue", budget="100"), tk.WrongType, "str"),  # type: ignore[arg-type]
         "query as a number": (lambda s: s.context("rogue", budget=100, query=5), tk.WrongType, "query"),  # type: ignore[arg-type]
-        "query too long": (lambda s: s.recall("rogue", "x " * LIMIT), tk.InvalidInput, "query"),
+        "query too long": (lambda s: s.recall("rogue", "x " * LIMIT), tk.InvalidInput, "query has .*ask in fewer words"),
         "query None": (lambda s: s.recall("rogue", any_), tk.WrongType, "query"),
         "negative limit": (lambda s: s.recall("rogue", "gate", limit=-1), tk.InvalidInput, "limit"),
         "limit True": (lambda s: s.recall("rogue", "gate", limit=True), tk.WrongType, "limit"),
@@ -491,6 +498,11 @@ def test_a_path_that_no_file_can_have_is_refused_before_anything_is_made(path: s
             tk.open(target)
         assert len(str(raised.value)) < 1000
     assert not list(tmp_path.iterdir())
+
+
+def test_an_empty_path_is_said_to_be_empty() -> None:
+    with pytest.raises(tk.InvalidInput, match="the path of the file is empty"):
+        tk.open("")
 
 
 BAD_MAKINGS: dict[str, Callable[[], object]] = {

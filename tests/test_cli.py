@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import asyncio
+import dataclasses
 import fcntl
 import json
 import os
@@ -13,9 +15,11 @@ import sys
 import tempfile
 import termios
 import textwrap
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +29,10 @@ from click.testing import CliRunner, Result
 from tests.stores.test_sqlite import unprivileged
 from tests.table.test_keyboard import Screen
 
+import talekeeper as tk
 from talekeeper.cli import main
+from talekeeper.model import to_json
+from talekeeper.testing.models import MoodyModel
 
 DOCS = Path(__file__).parent.parent / "docs" / "cli.md"
 
@@ -122,6 +129,22 @@ def test_init_lets_seats_join_a_story_that_is_there(story: Path) -> None:
     assert len(data("seats")) == 4
 
 
+def test_init_changes_of_a_seat_that_is_there_only_what_is_given(desk: Path) -> None:
+    bard = tk.Seat("bard", name="Kess the Bold", aliases=("Kay",), token_limit=4000, keep=6)
+    with tk.sync.open("talekeeper.db") as keeper:
+        keeper.story(tk.MemoryKey("local", "local", "main"), seats=[tk.Seat("dm", role="dm"), tk.Seat("smith", role="npc"), bard])
+
+    joined = data("init", "--seat", "cleric", "--seat", "bard", "--seat", "smith")
+    assert (joined["joined"], joined["changed"]) == (["cleric"], [])
+    assert [seat for seat in joined["seats"] if seat["id"] == "bard"] == [to_json(bard)]
+    assert [seat["role"] for seat in joined["seats"]] == ["dm", "npc", "pc", "pc"]
+    assert "4 seats; nothing changed" in run("init", "--seat", "bard").stdout
+    assert "4 seats; bard changed" in run("init", "--seat", "bard::500").stdout
+    assert data("seats")[2]["seat"] == to_json(dataclasses.replace(bard, token_limit=500))
+    assert "5 seats; thief joined" in run("init", "--seat", "thief").stdout
+    assert "has the role 'npc'" in error("init", "--seat", "smith:pc")
+
+
 def test_stories_lists_what_is_in_the_file(story: Path) -> None:
     rows = data("stories")
     assert [(row["tenant"], row["user"], row["story"], row["seats"]) for row in rows] == [
@@ -162,6 +185,12 @@ def test_note_enter_leave_and_session(story: Path) -> None:
     assert [seat["where"] for seat in data("seats")] == [None, "tavern", None]
     assert data("leave", "rogue", "--text", "Gone.")["text"] == "Gone."
     assert "(gone)" in run("seats").stdout
+    before = data("stories")[0]["entries"]
+    assert "rogue is gone already: nothing changed" in run("leave", "rogue").stdout
+    assert data("leave", "rogue") is None
+    run("enter", "bard", "tavern")
+    assert "bard is there already: nothing changed" in run("enter", "bard", "tavern").stdout
+    assert data("stories")[0]["entries"] == before + 1
     assert data("session", "The", "road", "north")["text"] == "The road north"
     assert "── The road north ──" in run("log", "--newest", "--limit", "1").stdout
 
@@ -238,6 +267,31 @@ def test_fold_makes_up_for_a_crash(desk: Path) -> None:
     assert run("fold").stdout == "nothing was due\n"
 
 
+def test_adopt_takes_a_rewind_back(story: Path) -> None:
+    before = run("log").stdout
+    first, second = run("rewind", "10").stdout.splitlines()
+    assert first == "'main' is at entry 10; what came after is the branch 'main~1'"
+    told = second.removeprefix("take it back with: ")
+    run("append", "dm", "Told anew.")
+    assert run(*shlex.split(told)[1:]).stdout == "'main' goes on from entry 32 of 'main~1'; what it was is the branch 'main~2'\n"
+    assert run("log").stdout == before
+    assert data("adopt", "main~2") == {"branch": "main", "head": 11, "adopted": "main~2", "kept": "main~1"}
+    assert "Told anew." in run("log").stdout
+    assert "nothing changed" in run("adopt", "main").stdout
+    assert "no branch 'nope'" in error("adopt", "nope")
+
+
+def test_a_rewind_of_another_branch_says_how_to_take_that_back(story: Path) -> None:
+    run("fork", "what if", "--at", "12")
+    run("append", "dm", "Told elsewhere.", "--branch", "what if")
+    told = run("rewind", "11", "--branch", "what if").stdout.splitlines()[1].removeprefix("take it back with: ")
+    run(*shlex.split(told)[1:])
+    assert "Told elsewhere." in run("log", "--branch", "what if").stdout
+    run("rewind", "12", "--branch", "what if")
+    assert "goes on from entry 32 of 'main'" in run("adopt", "main", "--branch", "what if").stdout
+    assert data("log")[-1] == data("log", "--branch", "what if")[-1]
+
+
 def test_rewind_keeps_what_came_after(story: Path) -> None:
     assert data("rewind", "10") == {"branch": "main", "head": 10, "kept": "main~1"}
     assert len(data("log", "--branch", "main~1")) == 32
@@ -276,8 +330,11 @@ def test_forget_asks_first(story: Path) -> None:
 def test_pin_and_unpin(story: Path) -> None:
     assert data("pin", "1")["seq"] == 1
     assert "## Pinned" in run("context", "rogue", "--budget", "300").stdout
-    data("unpin", "1")
+    assert "it is pinned already: nothing changed" in run("pin", "1").stdout
+    assert "no longer pinned" in run("unpin", "1").stdout
     assert "## Pinned" not in run("context", "rogue", "--budget", "300").stdout
+    assert "it was not pinned: nothing changed" in run("unpin", "1").stdout
+    assert len(data("log", "--kinds", "pin,unpin")) == 2
 
 
 def test_a_budget_that_pins_do_not_fit_says_how_much_is_needed(story: Path) -> None:
@@ -286,9 +343,112 @@ def test_a_budget_that_pins_do_not_fit_says_how_much_is_needed(story: Path) -> N
 
 
 def test_delete_asks_first(story: Path) -> None:
-    assert run("delete", "--story", "old-campaign", stdin="n\n", ok=False).exit_code == 1
+    run("rewind", "5")
+    run("append", "dm", "Another road.")
+    row = data("stories")[0]
+    asked = run("delete", stdin="n\n", ok=False)
+    assert asked.exit_code == 1
+    assert (row["entries"], row["branches"]) == (33, 3)
+    assert "with its 33 entries on 3 branches, for good?" in asked.stderr
+    assert "with its 0 entries, for good?" in run("delete", "--story", "old-campaign", stdin="n\n", ok=False).stderr
     assert data("delete", "--story", "old-campaign", "--yes")["deleted"]["session_id"] == "old-campaign"
     assert [row["story"] for row in data("stories")] == ["main"]
+
+
+def test_what_an_import_left_that_was_killed_can_be_listed_and_deleted(story: Path) -> None:
+    with closing(sqlite3.connect("talekeeper.db")) as db, db:
+        db.execute("UPDATE stories SET config = json_set(config, '$.importing', 'x') WHERE session = 'main'")
+    assert "delete it and import it again" in error("context", "rogue")
+    assert "main" in [row["story"] for row in data("stories")]
+    assert "an import was never finished" in run("doctor").stdout
+    run("delete", "--yes")
+    assert "main" not in [row["story"] for row in data("stories")]
+
+
+class Told(BaseHTTPRequestHandler):
+    """A server that speaks OpenAI's protocol: it tells again what it was asked to sum up, in few words, and wants a key."""
+
+    def do_POST(self) -> None:
+        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["messages"]
+        known = self.headers["Authorization"] == "Bearer open sesame"
+        self.send_response(200 if known else 401)
+        self.send_header("Content-Type", "text/event-stream" if known else "application/json")
+        self.end_headers()
+        if not known:
+            self.wfile.write(b'{"error": {"message": "bad key"}}')
+            return
+        said = asyncio.run(MoodyModel()(asked))
+        for choice in ({"delta": {"role": "assistant", "content": said}}, {"delta": {}, "finish_reason": "stop"}):
+            chunk = {"id": "1", "object": "chat.completion.chunk", "created": 1, "model": "x", "choices": [{"index": 0, **choice}]}
+            self.wfile.write(f"data: {json.dumps(chunk)}\n\n".encode())
+        self.wfile.write(b"data: [DONE]\n\n")
+
+    def log_message(self, *_: object) -> None:
+        """It is quiet."""
+
+
+@pytest.fixture
+def served() -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Told)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}/v1"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.mark.enable_socket
+def test_fold_has_folds_written_by_a_model_and_tells_what_it_cost(story: Path, served: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = ("fold", "--model", "openai:x", "--base-url", served)
+    failed = error(*asked)
+    assert re.match(r"openai:x wrote none of the \d+ folds? that waits? for a model, which stay extractive: .*bad key", failed)
+    waiting = data("health")["last_model"]["pending"]
+    assert waiting
+
+    monkeypatch.setenv("TALEKEEPER_API_KEY", "open sesame")
+    made = data(*asked)
+    assert (made["model"]["name"], made["summarizer"], made["pending"]) == ("openai:x", "model", 0)
+    assert made["model"]["folds"] >= waiting
+    assert made["model"]["calls"] >= made["model"]["folds"]
+    assert made["model"]["tokens_in"] > made["model"]["tokens_out"] > 0
+    assert data("health")["last_model"]["pending"] == 0
+    assert "model" in {fold["made_by"] for fold in data("folds", "rogue")}
+    assert run(*asked).stdout == "nothing is due that openai:x would write\n"
+
+    for number in range(20):
+        run("append", "dm", f"Day {number}: Captain Voss counts {number + 3} lamps at Harrow, and writes to the duke about each of them.")
+    assert re.search(r"^\d+ folds? written by openai:x: \d+ calls?, [\d,]+ tokens in, [\d,]+ out$", run(*asked).stdout, re.M)
+
+
+def test_fold_says_what_a_model_needs_before_anything_is_opened(desk: Path) -> None:
+    assert "openai:gpt-5-mini needs a key" in error("fold", "--model", "openai:gpt-5-mini")
+    assert "no model at" in error("fold", "--model", "local:/nothing.gguf")
+    assert "a model is named provider:name" in error("fold", "--model", "gpt")
+    assert "--base-url needs --model" in error("fold", "--base-url", "http://localhost:1/v1", code=2)
+
+
+def test_health_tells_how_the_last_process_with_a_model_ended(story: Path) -> None:
+    assert data("health")["last_model"] is None
+    assert "model ended" not in run("health").stdout
+
+    async def refuse(messages: object) -> str:
+        raise RuntimeError("HTTP 401 bad key")
+
+    with tk.sync.open(story, summarizer=refuse, retry=tk.RetryPolicy(attempts=1, pause=0)) as keeper:
+        opened = keeper.story(tk.MemoryKey("local", "local", "main"))
+        opened.settle()
+        then = opened.health()
+    assert then.pending
+    told = data("health")
+    assert (told["state"], told["pending"], told["summarizer"]) == ("healthy", 0, "extractive"), "it has no model itself"
+    assert told["last_model"]["state"] == "degraded"
+    assert (told["last_model"]["reason"], told["last_model"]["pending"]) == (then.reason, then.pending)
+    first, second = run("health").stdout.splitlines()
+    assert first.startswith("healthy")
+    assert re.fullmatch(
+        f"the last process that had a model ended degraded after .*bad key; {then.pending} folds? waits? for a model", second
+    )
 
 
 def test_health_and_stats(story: Path) -> None:
@@ -353,13 +513,35 @@ def test_export_and_import_make_a_copy(story: Path, desk: Path) -> None:
     assert data("export", "out.jsonl")["lines"] > 32
     assert "already" in error("export", "out.jsonl")
     run("export", "out.jsonl", "--force")
-    assert run("export").stdout == (desk / "out.jsonl").read_text()
+    assert run("export").stdout == run("export", "-").stdout == (desk / "out.jsonl").read_text()
+    assert not (desk / "-").exists()
     assert "there is a story under the key" in error("import", "out.jsonl")
     assert data("import", "out.jsonl", "--story", "copy")["key"]["session_id"] == "copy"
     assert run("log", "--story", "copy").stdout == run("log").stdout
     assert "the story 'main' is in 'new.db'" in run("import", "out.jsonl", "--file", "new.db").stdout
     assert run("log", "--file", "new.db").stdout == run("log").stdout
     assert not list(desk.glob("*.part"))
+
+
+def test_what_another_import_left_or_has_begun_beside_it_is_in_no_imports_way(story: Path, desk: Path) -> None:
+    run("export", "out.jsonl")
+    shutil.copy("talekeeper.db", "new.db.part")
+    slow = [sys.executable, "-m", "talekeeper", "import", "-", "--file", "new.db"]
+    with subprocess.Popen(slow, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as other:
+        assert other.stdin is not None
+        assert other.stderr is not None
+        lines = (desk / "out.jsonl").read_text()
+        other.stdin.write(lines[:9000])
+        other.stdin.flush()
+        while len(list(desk.glob("new.db*"))) < 2:  # it has begun
+            time.sleep(0.02)
+        run("import", "out.jsonl", "--file", "new.db")
+        assert run("log", "--file", "new.db").stdout == run("log").stdout
+        other.stdin.write(lines[9000:])
+        other.stdin.close()
+        assert "somebody else has just made 'new.db'" in other.stderr.read()
+    assert run("log", "--file", "new.db").stdout == run("log").stdout
+    assert sorted(one.name for one in desk.glob("new.db*")) == ["new.db", "new.db.part"]
 
 
 @pytest.mark.parametrize("force", [(), ("--force",)])
@@ -370,6 +552,7 @@ def test_export_to_a_directory_says_what_to_do(force: tuple[str, ...], story: Pa
 
 def test_export_to_stdout_and_json_do_not_go_together(story: Path) -> None:
     assert "--json needs a FILE" in error("export", "--json", code=2)
+    assert "--json needs a FILE" in error("export", "-", "--json", code=2)
 
 
 def test_import_says_which_line_is_wrong_and_leaves_nothing(story: Path, desk: Path) -> None:
@@ -438,7 +621,7 @@ def test_stories_of_others_are_not_seen(story: Path) -> None:
 
 ARGUMENTS = {
     "append": ["dm", "x"], "note": ["x"], "enter": ["rogue", "x"], "leave": ["rogue"], "context": ["rogue"], "recall": ["rogue", "x"],
-    "brief": ["rogue"], "folds": ["rogue"], "rewind": ["1"], "fork": ["x"], "edit": ["1", "x"], "regenerate": ["x"],
+    "brief": ["rogue"], "folds": ["rogue"], "rewind": ["1"], "adopt": ["side"], "fork": ["x"], "edit": ["1", "x"], "regenerate": ["x"],
     "pin": ["1"], "unpin": ["1"], "override": ["f", "x"], "delete": ["--yes"], "forget": ["1", "--yes"],
 }  # fmt: skip
 MAKERS = {
@@ -466,6 +649,19 @@ def test_no_command_but_init_makes_a_file(name: str, desk: Path) -> None:
     message = error(name, *ARGUMENTS.get(name, []))
     assert "no story file at 'talekeeper.db'; begin a game with talekeeper play, or a story of your own with talekeeper init" in message
     assert list(desk.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", sorted(set(COMMANDS) - MAKERS))
+def test_no_command_but_init_makes_a_story_file_of_an_empty_one(name: str, desk: Path) -> None:
+    (desk / "talekeeper.db").touch()
+    assert "'talekeeper.db' is empty, and no story file; begin a game with talekeeper play" in error(name, *ARGUMENTS.get(name, []))
+    assert [(one.name, one.stat().st_size) for one in desk.iterdir()] == [("talekeeper.db", 0)]
+
+
+def test_init_fills_an_empty_file(desk: Path) -> None:
+    (desk / "talekeeper.db").touch()
+    run("init")
+    assert data("log") == []
 
 
 @pytest.mark.parametrize("name", sorted(set(COMMANDS) - MAKERS - {"stories"}))
@@ -511,6 +707,7 @@ def test_what_cannot_be_done_is_said_in_one_line(args: list[str], message: str, 
         (["init", "--seat", "x:pc:" + "9" * 5000], "write ID, ID:ROLE or ID:ROLE:LIMIT"),
         (["init", "--seat", "x:king"], "a seat is dm, pc or npc"),
         (["bench", "nothing"], "No such command"),
+        (["log", "-f", ""], "Invalid value for '--file' / '-f': the file's name is empty"),
     ],
 )
 def test_what_is_not_understood_is_said_in_one_line(args: list[str], message: str, story: Path) -> None:
@@ -548,6 +745,7 @@ def test_story_text_cannot_reach_the_terminal_as_anything_but_letters(story: Pat
         out = run(*args).output
         assert not set(out) & set("\x1b\x07\x9b\u202e\x7f"), args
     assert "a\\x1b[2J" in run("log").stdout
+    assert "[DM]: a[2J]0;ownedbcd" in run("context", "dm").stdout
     assert data("log", "--newest", "--limit", "1")[0]["text"] == evil
     assert not set(run("append", "\x1b[2J", "x", ok=False).stderr) & {"\x1b"}
 

@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import talekeeper as tk
+from talekeeper import rim
 from talekeeper.ports import Postings
 from talekeeper.recipe import DEFAULT_RECIPE
 from talekeeper.stores.in_memory import InMemoryStore
@@ -85,6 +86,18 @@ async def test_a_short_story_is_shown_raw_and_whole(story: tk.Story) -> None:
     assert context.left_out == ()
     assert context.stable_tokens == context.tokens
     assert context.blocks[0].sources == tuple(turn.id for turn in turns)
+
+
+@pytest.mark.parametrize("after", [0, 1, 5])
+async def test_notes_that_have_grown_too_long_are_told_shorter_and_take_nothing_else_along(story: tk.Story, after: int) -> None:
+    note = await story.note("The king is old.")
+    turns = await tell(story, after)
+    await story.edit(note.id, "The king is old, and Queen Orla rules in his name. " * 60)
+    for budget in range(130, 900, 35):
+        context = await story.context("rogue", budget=budget)
+        assert "The king is old" in context.text
+        assert all(turn.text in context.text for turn in turns[-1:])
+        assert context.tokens <= budget
 
 
 async def test_the_default_budget_is_the_seats_own_limit(keeper: tk.Keeper) -> None:
@@ -643,7 +656,7 @@ PIECES = ("\n", "\r", "\u2028", "\x85", "##", "[DM]:", "</", "<|", "- ", "* ", "
 said = st.one_of(
     st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=60),
     st.lists(st.sampled_from(PIECES), min_size=1).map("".join),
-).filter(lambda text: not text.isspace())
+).filter(rim.seen)
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])

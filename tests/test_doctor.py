@@ -11,6 +11,7 @@ import pytest
 
 import talekeeper as tk
 from talekeeper.doctor import Finding, examine, examine_file
+from talekeeper.summarize.extractive import RULES
 from talekeeper.testing.models import MoodyModel
 
 KEY = tk.MemoryKey("local", "local", "main")
@@ -99,11 +100,37 @@ async def test_a_turn_that_is_one_of_very_many_with_the_same_words_is_no_damage(
         assert await examine(keeper, KEY) == []
 
 
+@pytest.mark.parametrize("turns", [28, 300])
+async def test_turns_that_begin_alike_are_no_damage_be_they_new_or_edited(turns: int, tmp_path: Path) -> None:
+    alike = "The guard on the wall calls out the hour of the watch"
+    async with open_keeper(tmp_path / "story.db") as keeper:
+        story = await keeper.story(KEY, seats=SEATS[:1])
+        await story.append("dm", "Nobody speaks.")
+        for number in range(turns):
+            await story.append("dm", f"{alike}, number {number}.")
+        await story.edit(1, f"{alike}, and stops to look for the lantern that somebody left on the stair.")
+        await story.append("dm", f"{alike} again.")
+    assert await findings(tmp_path / "story.db") == []
+
+
 async def test_examining_changes_nothing(file: Path) -> None:
     async with open_keeper(file) as keeper:
         record = await keeper.store.load(KEY)
         await examine(keeper, KEY)
         assert await keeper.store.load(KEY) == record
+
+
+async def test_examining_stores_nothing_that_was_derived_on_the_way(tmp_path: Path) -> None:
+    def rows() -> list[int]:
+        with closing(sqlite3.connect(tmp_path / "story.db")) as db:
+            return [db.execute(f"SELECT count(*) FROM {name}").fetchone()[0] for name in ("folds", "snapshots", "gathered", "turns")]
+
+    async with open_keeper(tmp_path / "story.db") as keeper:
+        await tell(await keeper.story(KEY, seats=SEATS), 100, "a")
+        before = rows()
+        assert await findings(tmp_path / "story.db") == []
+        assert rows() == before
+        assert before[0] == 0
 
 
 async def test_a_story_that_is_not_there_cannot_be_examined(file: Path) -> None:
@@ -141,6 +168,32 @@ def half(text: str) -> str:
 
 
 DAMAGED = "cannot be read: what is stored of it is damaged"
+
+
+@pytest.mark.parametrize("edition", [0, 1])
+async def test_folds_that_an_earlier_version_told_otherwise_are_no_damage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, edition: int
+) -> None:
+    path = tmp_path / "s.db"
+    with monkeypatch.context() as earlier:
+        earlier.setattr("talekeeper.folds.Node.limit", lambda node: 30)
+        earlier.setattr("talekeeper.summarize.extractive.RULES", edition)
+        async with open_keeper(path) as keeper:
+            story = await keeper.story(KEY, seats=SEATS)
+            await tell(story, 90, "a")
+            await story.settle()
+    async with open_keeper(path) as keeper:
+        story = await keeper.story(KEY)
+        await tell(story, 300, "b")  # larger folds, of those that are there and of others
+        await story.settle()
+        found = await examine(keeper, KEY)
+    if edition < RULES:
+        assert [finding.severity for finding in found] == ["warning"]
+        assert "are told as an earlier version told them: they are sound" in found[0].message
+    else:
+        assert {(finding.severity, finding.message) for finding in found} == {("error", "its text is not what its turns give")}
+
+
 AT = "(pos & 16777215)"  # an entry's number on its branch
 ON = "(pos >> 24 & 262143)"  # its branch
 LEAF = "key IN (SELECT key FROM folds WHERE json_extract(shape, '$.level') = 0 AND json_extract(shape, '$.last') < 25)"

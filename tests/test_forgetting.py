@@ -4,6 +4,7 @@ loaded anew."""
 from __future__ import annotations
 
 import asyncio
+import gc
 import re
 import sqlite3
 import threading
@@ -119,6 +120,31 @@ async def test_the_authors_words_go_with_the_turn_also_on_a_line_that_was_left_b
 
 
 # -- at the same moment --------------------------------------------------------------------------------------------------
+
+
+def strings_in(thing: object) -> set[str]:
+    """All strings that an object leads to."""
+    found: set[str] = set()
+    seen, todo = set[int](), [thing]
+    while todo:
+        each = todo.pop()
+        if isinstance(each, str):
+            found.add(each)
+        elif id(each) not in seen and not isinstance(each, type):
+            seen.add(id(each))
+            todo += [*gc.get_referents(each), *(each if isinstance(each, dict) else ())]  # Python leaves keys out that are strings
+    return found
+
+
+async def test_no_word_is_left_in_the_store_in_memory() -> None:
+    async with tk.open(":memory:", counter=tk.Heuristic()) as keeper:
+        story = await keeper.story(KEY, seats=SEATS)
+        await story.append_many(drafts(1, 60, 4))
+        await story._hot.checkpoint()
+        stories = keeper.store._stories  # type: ignore[attr-defined]
+        assert WORD in strings_in(stories)
+        await story.forget(4)
+        assert not [text for text in strings_in(stories) if WORD in text]
 
 
 def just_before(keeper: tk.Keeper, wanted: Callable[[Commit], bool], first: Callable[[], Awaitable[Any]]) -> list[Commit]:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import talekeeper as tk
+from talekeeper.doctor import examine
 from talekeeper.formats import export_story, import_story
 from talekeeper.ports import Read, TextRecord
 from talekeeper.testing.models import MoodyModel
@@ -181,6 +182,23 @@ async def test_what_was_forgotten_is_not_in_the_file() -> None:
         assert "swordfish" not in "".join(await export(keeper))
 
 
+@pytest.mark.parametrize("back_to", [None, 20])
+async def test_the_copy_of_what_an_edited_turn_was_forgotten_from_is_sound(back_to: int | None) -> None:
+    async with open_keeper(":memory:") as keeper:
+        story = await keeper.story(KEY, seats=SEATS)
+        await talk(story, 150, "a")
+        await story._hot.checkpoint()
+        if back_to is not None:
+            await story.rewind(back_to)
+        await story.edit(3, "Something else entirely.")
+        await story.forget(3)
+        lines = await export(keeper)
+        assert any('"type":"fold"' in line for line in lines)
+        await import_story(keeper, lines, key=COPY)
+        assert await examine(keeper, KEY) == await examine(keeper, COPY) == []
+        assert (await export(keeper, COPY))[1:] == lines[1:], "and nothing more is in it than in the original"
+
+
 async def test_an_empty_story_can_be_copied() -> None:
     async with open_keeper(":memory:") as keeper:
         await keeper.story(KEY, seats=SEATS)
@@ -216,6 +234,18 @@ async def test_a_story_that_changes_meanwhile_is_exported_again() -> None:
 
         with pytest.raises(tk.Conflict, match="export it again"):
             await export_and_forget()
+
+
+async def test_so_is_one_in_which_something_is_told_to_others_than_before() -> None:
+    async with open_keeper(":memory:") as keeper:
+        story = await keeper.story(KEY, seats=SEATS)
+        await story.append("dm", "Heard by all.")
+        lines = export_story(keeper, KEY)
+        assert json.loads(await anext(lines))["type"] == "story"
+        await story.append("dm", "For one alone.", heard_by=[SEATS[1].id])
+        with pytest.raises(tk.Conflict, match="export it again"):
+            async for _ in lines:
+                pass
 
 
 def change(line: str, **fields: Any) -> str:
@@ -320,6 +350,43 @@ async def test_an_import_that_is_interrupted_leaves_nothing(exported: list[str],
         with pytest.raises(KeyboardInterrupt):
             await import_story(keeper, lines())
         assert await keeper.keys() == []
+
+
+class Deadly:
+    """A store whose writer dies in the middle, and can clean nothing up."""
+
+    def __init__(self, store: Any) -> None:
+        self._store = store
+        self.writes = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+    async def write(self, commit: Any) -> int:
+        self.writes += 1
+        if self.writes > 3:
+            raise KeyboardInterrupt
+        return int(await self._store.write(commit))
+
+    async def delete(self, key: tk.MemoryKey) -> bool:
+        raise KeyboardInterrupt
+
+
+async def test_what_an_import_left_that_was_killed_cannot_be_opened_but_deleted(exported: list[str], tmp_path: Path) -> None:
+    async with open_keeper(tmp_path / "x.db") as keeper:
+        whole = keeper.store
+        keeper._store = Deadly(whole)
+        with pytest.raises(KeyboardInterrupt):
+            await import_story(keeper, exported)
+        keeper._store = whole
+    async with open_keeper(tmp_path / "x.db") as keeper:
+        for opening in (keeper.story(KEY), keeper.story(KEY, seats=SEATS), export(keeper)):
+            with pytest.raises(tk.UnknownStory, match="not finished: wait, .* in another process; .* delete it and import it again"):
+                await opening
+        assert [(finding.severity, finding.code) for finding in await examine(keeper, KEY)] == [("warning", "I1")]
+        assert await keeper.delete(KEY)
+        await import_story(keeper, exported)
+        assert await (await keeper.story(KEY)).turns()
 
 
 class Spy:

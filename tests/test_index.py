@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import talekeeper as tk
-from talekeeper.index import Heard, Index
-from talekeeper.ports import Outline, Postings
-from talekeeper.recall import CANDIDATES, candidates
+from talekeeper.index import Heard, Index, Posted
+from talekeeper.ports import Entry, Outline, Postings
+from talekeeper.recall import CANDIDATES, candidates, packed, unpacked
 from talekeeper.summarize.salience import Features
 
 KEY = tk.MemoryKey("acme", "ana", "ash-crown")
@@ -113,14 +113,27 @@ class Shelf:
         return [[Postings(1, 1, [len(self.asked)])] for _ in terms]
 
 
-async def test_a_term_is_asked_for_once_until_more_is_indexed() -> None:
+def entry(seq: int, *, channel: int = 1) -> Entry:
+    return Entry(1, seq, "said", "dm", "DM", "The gate.", channel, None, 3, "heuristic", 0.0)
+
+
+async def test_a_term_is_asked_for_once_however_much_is_indexed_after_that() -> None:
     index, shelf = Index(), Shelf()
     first = await index.search(["gate", "mill"], shelf.look)
     assert await index.search(["mill", "gate"], shelf.look) == first[::-1]
-    assert await index.search(["mill", "oak"], shelf.look) == [first[1], [Postings(1, 1, [3])]]
+    assert await index.search(["mill", "oak"], shelf.look) == [first[1], [Posted(1, 1, [3])]]
     assert shelf.asked == ["gate", "mill", "oak"]
-    index.grown()
-    assert await index.search(["gate"], shelf.look) == [[Postings(1, 1, [4])]]
+    index.grown([(entry(2), ["gate", "tower"]), (entry(7), ["gate"]), (entry(8, channel=2), ["gate", "oak"])])
+    assert await index.search(["gate", "oak"], shelf.look) == [
+        [Posted(1, 1, [2, 7]), Posted(1, 2, [8])],
+        [Posted(1, 1, [3]), Posted(1, 2, [8])],
+    ]
+    index.grown([(entry(seq), ["gate"]) for seq in range(9, 2000)])
+    index.grown([(entry(2000), ["gate"])])
+    assert (await index.search(["gate"], shelf.look))[0][0] == Posted(1, 1, packed([2, 7, *range(9, 2001)]))
+    assert shelf.asked == ["gate", "mill", "oak"]
+    await index.search(["tower"], shelf.look)
+    assert shelf.asked[-1] == "tower", "of which nothing was known when more of it was indexed"
 
 
 async def test_what_was_found_while_more_was_indexed_is_not_kept() -> None:
@@ -128,10 +141,10 @@ async def test_what_was_found_while_more_was_indexed_is_not_kept() -> None:
 
     async def slow(terms: Sequence[str]) -> list[list[Postings]]:
         found = await shelf.look(terms)
-        index.grown()
+        index.grown([(entry(9), terms)])
         return found
 
-    assert await index.search(["gate"], slow) == [[Postings(1, 1, [1])]]
+    assert await index.search(["gate"], slow) == [[Posted(1, 1, [1])]]
     await index.search(["gate"], shelf.look)
     assert shelf.asked == ["gate", "gate"]
 
@@ -193,3 +206,26 @@ def test_the_candidates_are_the_best_of_all(sizes: list[tuple[int, int]], effort
     expected = best_of_all(words, postings, 1200, int(CANDIDATES * effort))
     assert [place for place, _ in found.worth.items()] == [place for place, _ in expected]
     assert list(found.worth.values()) == pytest.approx([each for _, each in expected])
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(0, 1100), st.integers(0, 2**32), st.booleans(), st.booleans()), max_size=12),
+    st.sampled_from([0.5, 1.0]),
+)
+def test_the_candidates_are_the_same_where_words_that_many_turns_have_are_kept_as_bits(
+    sizes: list[tuple[int, int, bool, bool]], effort: float
+) -> None:
+    words = [f"w{n}" for n in range(len(sizes))]
+    postings = [sorted({(seed + n * n * 7919) % 1200 + 1 for n in range(size)}) for size, seed, _, _ in sizes]
+    bare = {word: (word + "e", places[::3]) for word, places, (_, _, marked, _) in zip(words, postings[::-1], sizes, strict=True) if marked}
+    kept = [packed(places) if many else places for places, (_, _, _, many) in zip(postings, sizes, strict=True)]
+    one, other = candidates(words, postings, 1200, effort, bare), candidates(words, kept, 1200, effort, bare)
+    assert list(one.worth.items()) == list(other.worth.items())
+    assert (one.weights, one.bare) == (other.weights, other.bare)
+
+
+@given(st.sets(st.integers(0, 5000)), st.integers(0, 50))
+def test_bits_are_the_numbers_they_were_made_of(numbers: set[int], most: int) -> None:
+    assert unpacked(packed(list(numbers))) == sorted(numbers, reverse=True)
+    assert unpacked(packed(list(numbers)), most) == sorted(numbers, reverse=True)[:most]

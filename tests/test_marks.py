@@ -16,9 +16,9 @@ import talekeeper as tk
 from talekeeper import doctor, memory, remembering
 from talekeeper.formats.jsonl import export_story, import_story
 from talekeeper.hot import AT_ONCE
-from talekeeper.ports import Commit
+from talekeeper.ports import Commit, Found, Read
 from talekeeper.recipe import mark_note
-from talekeeper.stores import SqliteStore
+from talekeeper.stores import InMemoryStore, SqliteStore
 
 KEY = tk.MemoryKey("acme", "ana", "marks")
 SEATS = [tk.Seat("dm", role="dm"), tk.Seat("rogue"), tk.Seat("bard")]
@@ -49,6 +49,52 @@ async def test_appending_again_under_the_same_id_marks_once(keeper: tk.Keeper) -
     for _ in range(2):
         await story.append("dm", "A stair!", id="stair", marks=[FOUND])
     assert len(await story.marks("dm", "moment")) == 1
+
+
+@pytest.mark.parametrize("data", [{"summary": "a\0b"}, {"a\0b": 1}, {"summary": ["\\\0"]}])
+async def test_a_nul_in_a_marks_data_is_refused(keeper: tk.Keeper, data: dict[str, Any]) -> None:
+    story = await tell(keeper, 1)
+    with pytest.raises(tk.InvalidInput, match="NUL"):
+        await story.mark("moment", data, of=[1])
+    with pytest.raises(tk.InvalidInput, match="NUL"):
+        await story.append("dm", "A stair!", marks=[tk.Mark("moment", data)])
+    written = await story.mark("moment", {"type": "x", "summary": r"C:\u0000"}, of=[1])
+    assert written.data["summary"] == r"C:\u0000"
+    assert [turn.seq for turn in await story.turns()] == [1]
+
+
+async def test_a_mark_of_an_earlier_version_with_a_nul_breaks_no_context(open_file: OpenKeeper, tmp_path: Path) -> None:
+    keeper = await open_file()
+    story = await tell(keeper, 1)
+    await story.mark("moment", {"type": "x", "summary": "a~b"}, of=[1])
+    await keeper.close()
+    with closing(sqlite3.connect(tmp_path / "stories.db")) as db, db:
+        assert db.execute("UPDATE turns SET text = replace(text, '~', '\\u0000') WHERE kind = 'mark'").rowcount == 1
+    story = await (await open_file()).story(KEY)
+    assert (await story.marks("dm", "moment"))[0].data["summary"] == "a\0b"
+    assert "Turn 1 (x): ab" in (await story.context("dm")).text
+
+
+class _Slow(InMemoryStore):
+    """A store that is truly asynchronous, as one over a network is."""
+
+    async def read(self, request: Read) -> Found:
+        found = await super().read(request)
+        await asyncio.sleep(0.01)
+        return found
+
+
+async def test_what_was_read_while_another_mark_came_is_not_taken_for_all_that_there_is() -> None:
+    async with tk.open(_Slow(), counter=tk.Heuristic()) as keeper:
+        story = await tell(keeper)
+        turn = await story.append("dm", "A stair!", marks=[FOUND])
+        await story._hot.take_in()
+        story._hot._marks.clear()  # as after many others
+        reading = asyncio.create_task(story.marks("dm", "moment"))
+        await asyncio.sleep(0.001)
+        await story.mark("moment", {"type": "discovery", "summary": "And a door"}, of=[turn])
+        await reading
+        assert sorted(await summaries(story)) == ["And a door", "Found the hidden stair"]
 
 
 async def test_only_those_who_heard_every_source_may_know(keeper: tk.Keeper) -> None:
@@ -127,6 +173,17 @@ async def test_telling_the_newest_turn_again_takes_its_marks_back(keeper: tk.Kee
     assert await summaries(story) == ["stays"]
 
 
+async def test_telling_the_newest_turn_again_leaves_marks_as_they_were(keeper: tk.Keeper) -> None:
+    story = await tell(keeper, 2)
+    old = await story.mark("moment", {"summary": "old"}, of=[1])
+    await story.edit(1, "Another step.")
+    new = await story.mark("moment", {"summary": "new"}, of=[1], drops=[old.id])
+    await story.mark("moment", {"summary": "newest"}, of=[1], drops=[new.id])
+    for text in ("Only a wall.", "A door."):
+        await story.regenerate(text)
+        assert [(mark.data["summary"], mark.stale) for mark in await story.marks("dm", "moment")] == [("newest", False)]
+
+
 async def test_an_edit_of_a_source_shows(keeper: tk.Keeper) -> None:
     story = await tell(keeper, 2)
     await story.mark("moment", {"summary": "x"}, of=[2])
@@ -146,6 +203,14 @@ async def test_forgetting_a_source_erases_the_mark_from_the_file(open_file: Open
     assert await summaries(story) == ["stays"]
     await keeper.close()
     assert all(b"quokka" not in path.read_bytes() for path in tmp_path.glob("stories.db*"))
+
+
+async def test_a_mark_of_one_turn_twice_is_forgotten_with_it(keeper: tk.Keeper) -> None:
+    story = await tell(keeper, 3)
+    await story.mark("moment", {"summary": "the quokka canary"}, of=[2, 2, 3])
+    await story.forget(2)
+    assert await summaries(story) == []
+    assert await doctor.examine(keeper, story.key) == []
 
 
 async def test_marks_survive_reopening_and_checkpoints(open_file: OpenKeeper) -> None:
@@ -368,7 +433,6 @@ async def test_what_is_gathered_over_stored_folds_is_kept(open_file: OpenKeeper,
     keeper = await open_file()
     story = await long_story(keeper, 1300 if when == "much at once" else 700)
     await story._hot.checkpoint()
-    await story.gather("bard", Words())
     write, written = keeper.store.write, asyncio.Event()
 
     async def noted(commit: Commit) -> int:
@@ -379,6 +443,7 @@ async def test_what_is_gathered_over_stored_folds_is_kept(open_file: OpenKeeper,
         return rev
 
     keeper.store.write = noted  # type: ignore[method-assign]
+    await story.gather("bard", Words())
     if when == "settled":
         await story.settle()
     elif when == "put away":

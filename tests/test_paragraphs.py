@@ -88,6 +88,50 @@ async def test_memories_are_in_the_order_of_what_they_tell(keeper: tk.Keeper) ->
     assert digest.index("Voss swears") < digest.index("Marta swears") < digest.index("hang the duke")
 
 
+async def test_a_secret_stands_between_what_came_before_and_after_it(keeper: tk.Keeper) -> None:
+    story = await keeper.story(KEY, seats=SEATS)
+    await tell(story, ("dm", "Baron Piers drinks from the silver cup at the feast of Arn."))
+    await story.append("dm", "You see Lord Dorn slip 3 drops of poison into the cup.", heard_by=["mira"], kind="whisper")
+    await story.append("mira", "I promise Lord Dorn that I will keep silent, for 50 crowns.", heard_by=[])
+    await tell(story, ("dm", "Baron Piers is dead, and Lord Dorn is hanged for it."), *[("dm", IDLE)] * 60)
+    for budget in (260, 700, 1000, 1600):
+        context = await story.context("mira", budget=budget)
+        places = [context.text.index(words) for words in ("drinks from", "drops of poison", "keep silent", "is hanged")]
+        assert places == sorted(places), context.text
+        assert set(await story.sources(context)) == {turn.id for turn in await story.turns(seat="mira")}
+
+
+async def test_nothing_is_told_in_the_same_words_by_two_folds(keeper: tk.Keeper) -> None:
+    story = await keeper.story(KEY, seats=SEATS)
+    for number in range(60):
+        await tell(
+            story,
+            ("mira", "I count our 40 crowns again, out of habit."),
+            ("dm", IDLE),
+            ("borin", f"We find {number + 3} silver coins at the milestone."),
+        )
+    for budget in (1500, 3000):
+        context = await story.context("mira", budget=budget)
+        block = context.block("story")
+        assert block is not None
+        told = [item.text for item in block.items if item.kind == "fold"]
+        assert len(told) > 1
+        assert sum("out of habit" in text for text in told) == 1
+        assert set(await story.sources(context)) == {turn.id for turn in await story.turns(seat="mira")}
+
+
+async def test_what_was_thought_or_whispered_does_not_read_as_said_aloud(keeper: tk.Keeper) -> None:
+    story = await keeper.story(KEY, seats=SEATS)
+    await story.append("mira", "I will kill Captain Voss before the ninth night.", kind="thought")
+    await story.append("mira", "Borin, I stole the 75 crowns from Voss.", kind="whisper", heard_by=["borin"])
+    await tell(story, ("mira", "I promise Captain Voss the 75 crowns."), *[("dm", IDLE)] * 60)
+    for budget in (300, 1000):
+        text = (await story.context("dm", budget=budget)).text
+        assert 'Mira (thinking): "I will kill Captain Voss before the ninth night."' in text
+        assert 'Mira (whispering): "Borin, I stole the 75 crowns from Voss."' in text
+        assert 'Mira: "I promise Captain Voss the 75 crowns."' in text
+
+
 async def test_what_one_says_on_ends_with_the_mark_that_it_began_with(keeper: tk.Keeper) -> None:
     story = await keeper.story(KEY, seats=SEATS)
     await tell(

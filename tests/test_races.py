@@ -12,8 +12,10 @@ import pytest
 
 import talekeeper as tk
 from talekeeper.doctor import examine, examine_file
+from talekeeper.hot import Hot
 from talekeeper.marking import store_gathered
 from talekeeper.ports import Commit, Found, Head, Message, Read
+from talekeeper.testing.models import MoodyModel
 
 if TYPE_CHECKING:
     from tests.conftest import OpenKeeper
@@ -25,13 +27,14 @@ Call = Callable[[tk.Story], Awaitable[Any]]
 
 
 class Two(NamedTuple):
-    """One story in two keepers on one file, and a turn, a mark and a fold of it that both know."""
+    """One story in two keepers on one file, and a turn, a mark, a fold and a pinned turn of it that both know."""
 
     one: tk.Story
     other: tk.Story
     turn: tk.Turn
     mark: tk.Marked
     fold: tk.Fold
+    pinned: tk.Turn
 
     async def race(self, second: Call, first: Call) -> Any:
         """What `second` gives to the other one, where `first` is done by the one just before the other's first write arrives."""
@@ -65,7 +68,8 @@ async def two(open_file: OpenKeeper) -> AsyncIterator[Two]:
     for number in range(59):
         await story.append("dm", f"Turn {number} tells of Mira and the {number} crowns at the gate of the mill.")
     mark = await story.mark("moment", MOMENT, of=[50])
-    pair = Two(story, await other.story(KEY), await story.turn(50), mark, (await story.folds("dm"))[-1])
+    pinned = await story.pin(49)
+    pair = Two(story, await other.story(KEY), await story.turn(50), mark, (await story.folds("dm"))[-1], pinned)
     yield pair
     for keeper in (one, other):
         assert await examine(keeper, KEY) == []
@@ -96,7 +100,7 @@ def lost_races() -> dict[str, tuple[Call, Callable[[Two], Call], type[tk.Talekee
         "edit by id": (rewind, lambda t: lambda s: s.edit(t.turn.id, "Edited."), tk.UnknownTurn),
         "edit what was forgotten": (lambda s: s.forget(50), lambda t: lambda s: s.edit(t.turn, "Edited."), tk.UnknownTurn),
         "pin": (rewind, lambda t: lambda s: s.pin(t.turn), tk.UnknownTurn),
-        "unpin": (rewind, lambda t: lambda s: s.unpin(t.turn), tk.UnknownTurn),
+        "unpin": (rewind, lambda t: lambda s: s.unpin(t.pinned), tk.UnknownTurn),
         "override": (rewind, lambda t: lambda s: s.override(t.fold.id, "Mine."), tk.UnknownFold),
         "mark": (rewind, lambda t: lambda s: s.mark("moment", MOMENT, of=[50]), tk.UnknownTurn),
         "mark what was forgotten": (lambda s: s.forget(50), lambda t: lambda s: s.mark("moment", MOMENT, of=[50]), tk.UnknownTurn),
@@ -513,3 +517,50 @@ async def test_two_who_do_whatever_they_like_at_once_leave_a_file_in_order(open_
         assert len(await line.turns()) <= line.head == branch.head
         assert (await line.context("a", budget=300)).tokens <= 300
         assert await line.gather("dm", Words()) == Words().read(await line.turns(seat="dm"))
+
+
+async def test_a_fold_is_made_though_the_log_moves_while_its_text_is_stored(open_file: OpenKeeper, monkeypatch: pytest.MonkeyPatch) -> None:
+    good, moved = MoodyModel(), [0]
+    replay = Hot._replay
+
+    async def late(hot: Hot, head: int) -> None:
+        if moved == [1] and hot is story._hot:
+            moved[0] += 1
+            raise tk.Conflict("the log moved while it was read; try again")
+        await replay(hot, head)
+
+    async def model(messages: Sequence[Message]) -> str:
+        if not moved[0]:
+            moved[0] = 1
+            await elsewhere.append("a", "Someone else is faster.")
+        return await good(messages)
+
+    monkeypatch.setattr(Hot, "_replay", late)
+    keeper = await open_file(summarizer=model)
+    elsewhere = await (await open_file()).story(KEY, seats=SEATS)
+    story = await keeper.story(KEY)
+    await story.append_many(
+        [tk.Draft("a", f"On day {n} the caravan crosses another empty valley, with no word of the guide.") for n in range(60)]
+    )
+    await story.settle()
+    assert moved == [2]
+    assert await keeper._folder(story._hot).pending(given_up=True) == []
+
+
+async def test_what_is_told_at_the_moment_when_someone_joins_is_in_their_brief(open_file: OpenKeeper) -> None:
+    keeper, elsewhere = await open_file(), await open_file()
+    story = await elsewhere.story(KEY, seats=SEATS)
+    await story.append("a", "Before it.")
+    await keeper.story(KEY)
+    write = keeper.store.write
+
+    async def late(commit: Commit) -> int:
+        keeper.store.write = write  # type: ignore[method-assign]
+        await story.append("a", "At the same moment.")
+        return await write(commit)
+
+    keeper.store.write = late  # type: ignore[method-assign]
+    joined = await keeper.story(KEY, seats=[tk.Seat("c")])
+    await joined.append("a", "After it.")
+    brief = (await joined.brief("c")).text
+    assert [words in brief for words in ("Before it.", "At the same moment.", "After it.")] == [True] * 3

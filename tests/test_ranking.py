@@ -73,6 +73,7 @@ async def test_comings_and_goings_are_no_answers(story: tk.Story) -> None:
     await pass_time(story, location="mill")
     await story.append("rogue", "Ferryman, where did you hide the lantern?", location="mill")
     move = await story.enter("bard", "mill")
+    assert move is not None
     answer = await story.append("dm", "Under the third oak.", location="mill")
     await pass_time(story, location="mill")
     found = await brought_back(story, "the ferryman's lantern")
@@ -276,6 +277,32 @@ async def test_what_is_looked_at_is_bounded_and_follows_the_budget(tmp_path: Pat
             await story.context("rogue", budget=budget, query="Who says that the gate is shut?", recipe=tk.QUESTION_RECIPE)
             spent.append(sum(looked))
     assert 100 < spent[0] < spent[1] < 800
+
+
+async def test_a_question_of_words_that_all_turns_have_reads_no_more_of_a_longer_story(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read, turns = Hot.read, 0
+    words: list[int] = []
+
+    async def watched(self: Hot, **wanted: Any) -> Found:
+        words.append(len(wanted.get("positions", ())))
+        return await read(self, **wanted)
+
+    monkeypatch.setattr(Hot, "read", watched)
+    spent = []
+    for length in (600, 3000):
+        async with tk.open(tmp_path / "long.db") as keeper:
+            story = await keeper.story(KEY, seats=SEATS)
+            await story.append_many([tk.Draft("dm", f"The captain is at the gate of the ship, hour {n}.") for n in range(turns, length)])
+            await story.settle()
+            turns = length
+        async with tk.open(tmp_path / "long.db") as keeper:  # opened anew, so that nothing is in memory
+            story = await keeper.story(KEY)
+            words.clear()
+            await story.recall("rogue", "Where is the captain of the ship?")
+            spent.append(sum(words))
+    assert spent[0] == spent[1] < 100
 
 
 async def test_what_is_told_again_in_the_same_words_is_shown_once(story: tk.Story) -> None:

@@ -71,6 +71,73 @@ async def test_a_phrase_that_differs_from_a_thousand_turns_by_its_order_alone_fi
     assert (await story.recall("rogue", "blue door", limit=1))[0].turn.id == odd.id
 
 
+QUOTATION = "It is not for you to be the captain of this ship."
+QUOTED = (
+    "not for you to be the captain",
+    "you to be the captain",
+    "to be the captain of",
+    "the captain of this",
+    "captain of this ship",
+    "to be the captain of this ship",
+    QUOTATION,
+)
+
+
+@pytest.mark.parametrize("others", [5, 2500])
+async def test_a_quotation_of_words_that_all_turns_have_finds_its_turn_first(story: tk.Story, others: int) -> None:
+    """By the order of its words and by the common ones among them: all turns have what is telling."""
+    quoted = await story.append("dm", QUOTATION)
+    await story.append_many(
+        [tk.Draft("dm", f"The captain looks at the lantern, and it is number {n} for the ship.") for n in range(others)]
+    )
+    for _ in range(2):
+        for query in QUOTED:
+            hits = await story.recall("rogue", query)
+            assert hits[0].turn.id == quoted.id, query
+            assert len(hits) == 5, "and others that share its words behind it"
+        await story.settle()
+
+
+async def test_a_quotation_with_one_telling_word_among_common_ones_finds_its_turn_first(story: tk.Story) -> None:
+    few, common = WORDS[:5], "the a of and to in is it was for on with he she they".split()
+    rng = random.Random(5)
+    texts = [" ".join(rng.choices(common, k=3) + rng.choices(few, k=1) + rng.choices(common, k=4)) + "." for _ in range(3000)]
+    await story.append_many([tk.Draft("dm", text, heard_by=["rogue"] if n % 3 else ["bard"]) for n, text in enumerate(texts)])
+    await story.settle()
+    for number in range(1, 3000, 150):
+        query = " ".join(texts[number].split()[1:7])
+        hits = await found(story, "rogue", query)
+        assert query in hits[0], query
+        assert texts[number] in hits or sum(query in text for text in texts) > 5, query
+
+
+async def test_a_turn_is_quoted_as_it_reads_now_however_many_share_its_words(story: tk.Story) -> None:
+    first, second = await story.append_many([tk.Draft("dm", "The captain of the ship."), tk.Draft("dm", QUOTATION)])
+    await story.append_many([tk.Draft("dm", f"The captain of the ship looks at it, {n}.") for n in range(1500)])
+    for _ in range(2):
+        await story.settle()
+        assert (await story.recall("rogue", "be the captain of this ship"))[0].turn.id == second.id
+        await story.edit(second, "The captain of the ship is gone.")
+        await story.edit(first, QUOTATION)
+        assert (await story.recall("rogue", "be the captain of this ship"))[0].turn.id == first.id
+        first, second = second, first
+
+
+async def test_what_thousands_of_turns_share_that_a_seat_did_not_hear_changes_nothing(keeper: tk.Keeper, story: tk.Story) -> None:
+    other = await keeper.story(tk.MemoryKey("acme", "ana", "other"), seats=SEATS)
+    heard = [tk.Draft("dm", f"The captain looks at the {WORDS[n % 40]} of the ship.", heard_by=["rogue"], id=f"{n}") for n in range(1300)]
+    heard[7] = tk.Draft("dm", QUOTATION, heard_by=["rogue"], id="7")
+    await story.append_many(heard)
+    for start in range(0, 1300, 100):
+        await other.append_many([tk.Draft("dm", QUOTATION + " Where?", heard_by=["bard"]) for _ in range(100)])
+        await other.append_many(heard[start : start + 100])
+    await other.settle()
+    for query in (*QUOTED, "captain ship", "Where is the captain of the ship?", "captain lantern"):
+        one, two = await story.recall("rogue", query, limit=40), await other.recall("rogue", query, limit=40)
+        assert one
+        assert [(hit.turn.id, hit.score) for hit in one] == [(hit.turn.id, hit.score) for hit in two], query
+
+
 async def test_recall_is_the_same_before_and_after_indexing_and_after_opening_again(open_file: OpenKeeper) -> None:
     keeper = await open_file()
     story = await keeper.story(KEY, seats=SEATS)

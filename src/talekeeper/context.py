@@ -13,7 +13,7 @@ Folds before the cut become paragraphs that fit their room (see `paragraphs`), s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from itertools import accumulate
@@ -22,10 +22,10 @@ from talekeeper.budget import clip_item
 from talekeeper.cuts import ChunkPart, Chunks, Wish, chunks_until, find_cut, model_cut, own_cut
 from talekeeper.folds import PEAKS, Node, Ref, key_of_part, make_leaf, peaks
 from talekeeper.model import Block, Item, LeftOut, Recap, Seat
-from talekeeper.paragraphs import Line, Sources, Unfold, fit
+from talekeeper.paragraphs import Line, Sources, Unfold, fit, fold_item
 from talekeeper.recipe import DEFAULT_RECIPE, Recipe
 from talekeeper.state import CANON, COMMON, STORY, State
-from talekeeper.trees import leaves_after, roots_until
+from talekeeper.trees import roots_until
 
 FLOOR = 128
 """From this budget up (plus what is pinned) every turn that a seat heard is represented in its context."""
@@ -101,6 +101,7 @@ def make_plan(wish: Wish, sources: Sources) -> Plan:
         cut = refs[start - 1].seq if start else chunks.horizon if cutting else 0
         lines = sources.lines_of(refs[start:])
         blocks, left_out = _before(wish, chunks, cut, sources, canon)
+        lead = 0
         if not cutting:
             lead = _leading_notes(refs, chunks.notes())
             if lead:
@@ -110,9 +111,9 @@ def make_plan(wish: Wish, sources: Sources) -> Plan:
         room = wish.budget - before - heading_tokens
         items = [item for one in lines if (item := one.item).text]
         size = sum([item.tokens for item in items])
-        if size <= room or len(items) <= 1:
+        if size <= room or (len(items) <= 1 and not lead):
             break
-        start = _advance(lines, start, room)  # too much for the budget: a later cut
+        start = _advance(lines, start + lead, room)  # too much for the budget: a later cut, behind the notes at the beginning
         cutting, lasting = True, False
     if size > room:
         lasting = False
@@ -185,9 +186,11 @@ def _before(wish: Wish, chunks: Chunks, cut: int, sources: Sources, canon: bool)
                 continue
             notes = _raw_notes(wish.view, chunks, cut, room, sources)
             if notes is not None:
-                if notes:
-                    blocks.append(block_of(name, heading, notes, sources.count))
+                items, tokens = notes
+                if items:
+                    blocks.append(block_of(name, heading, items, sources.count))
                     spare -= blocks[-1].tokens
+                    left_out += _told_shorter(name, items, tokens)
                 continue
         nodes = _folds_until(wish.view, track, chunks, cut, sources)
         if not nodes:
@@ -298,15 +301,29 @@ def _part(refs: Sequence[Ref], channel: int, closed: int, sources: Sources) -> N
     return here
 
 
-def _raw_notes(view: str, chunks: Chunks, cut: int, room: int, sources: Sources) -> list[Item] | None:
-    """All notes up to the cut as they were written, or None where they are too many for the room."""
+def _raw_notes(view: str, chunks: Chunks, cut: int, room: int, sources: Sources) -> tuple[list[Item], int] | None:
+    """All notes up to the cut as they were written, or as the author wrote over their fold, and the tokens that they have raw; None where
+    they are too many for the room."""
     roots = roots_until(sources.state.views[view].trees[CANON].roots(), cut, sources.children_of)
     if sum(node.tokens for node in roots) > room * 2:
         return None
-    refs = [ref for leaf in leaves_after(roots, 0, sources.children_of) for ref in leaf.refs]
+    nodes = list(_opened(roots, sources))
+    refs = [ref for node in nodes if not node.author for ref in node.refs]
     refs += [ref for _, late in _late(chunks, CANON, cut, sources.state) for ref in late]
-    items = [one.item for one in sources.lines_of(sorted(refs, key=lambda ref: ref.seq))]
-    return [item for item in items if item.text] if sum(item.tokens for item in items) <= room else None
+    placed = [(line.seq, line.item) for line in sources.lines_of(refs)]
+    raw = sum(item.tokens for _, item in placed) + sum(node.tokens for node in nodes if node.author)
+    placed += [(node.first, fold_item(node, sources)) for node in nodes if node.author]
+    items = [item for _, item in sorted(placed, key=lambda row: row[0]) if item.text]
+    return (items, raw) if sum(item.tokens for item in items) <= room else None
+
+
+def _opened(nodes: Sequence[Node], sources: Sources) -> Iterator[Node]:
+    """The chunks under the folds; in the place of those that the author has summed up, that fold."""
+    for node in nodes:
+        if node.level and not node.author:
+            yield from _opened(sources.children_of(node), sources)
+        else:
+            yield node
 
 
 # -- a view in two -----------------------------------------------------------------------------------------------------

@@ -95,7 +95,6 @@ SCRIPT = (
     Beat("bard", "Then I swear that I will not sing again until the Petrel has her justice."),
     Beat("dm", "Far out, where no ship should be, someone lights a red lantern."),
 )  # fmt: skip
-CELLAR = next(number for number, beat in enumerate(SCRIPT) if beat.place == "cellar")
 
 
 async def play(file: Path | None, *, pause: bool, quiet: bool = False) -> dict[str, Any]:
@@ -138,13 +137,15 @@ async def _tell(story: tk.Story, stage: _Stage) -> None:
     place: str | None = None
     for beat in SCRIPT:
         turn = await _append(story, beat)
+        if turn is None:
+            continue
         if turn.location and turn.location != place:
             place = turn.location
             await stage.scene(place)
         await stage.turn(turn)
 
 
-async def _append(story: tk.Story, beat: Beat) -> tk.Turn:
+async def _append(story: tk.Story, beat: Beat) -> tk.Turn | None:
     if beat.do == "session":
         return await story.begin_session(beat.text)
     if beat.do == "enter":

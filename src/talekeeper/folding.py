@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Collection
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from talekeeper import rim
@@ -84,15 +85,17 @@ def due(roots: list[Node], path: Path, children_of: ChildrenOf, most: int, witho
 class Folder:
     """Makes the model folds of one branch, and knows how the model is doing."""
 
-    def __init__(self, hot: Hot, janitor: Janitor | None, policy: RetryPolicy, seats_at_once: asyncio.Semaphore) -> None:
+    def __init__(self, hot: Hot, janitor: Janitor | None, policy: RetryPolicy, models_at_once: asyncio.Semaphore) -> None:
         self.hot = hot
         self.janitor = janitor
         self.policy = policy
         self.health = Health(summarizer="model" if janitor else "extractive")
-        self._slots = seats_at_once
+        self.is_kept = True  # in memory, for whoever opens the story
+        self._slots = models_at_once
         self._running = asyncio.Lock()
         self._steps: tuple[Step, ...] = ()
-        self._given_up: set[str] = set()
+        self._given_up: dict[str, int] = {}  # folds, and how often they are tried again: none that the model answers and cannot make
+        self._has_spoken = False  # the model has, since it last did not answer or what it did not answer was tried again
         self._spent: list[Spending] = []  # what no commit has told the store yet
 
     def moved(self) -> bool:
@@ -126,11 +129,19 @@ class Folder:
         return list(found.values())[:most]
 
     async def work(self) -> None:
-        """Works in the background: until nothing is due, and again after a while for as long as the model is given up."""
+        """Works in the background: until nothing is due, and again after a while for as long as the model is given up and the branch is
+        in memory."""
         await self.settle()
-        while self.health.state is HealthState.DEGRADED:
+        while self.is_kept and self.health.state is HealthState.DEGRADED:
             await asyncio.sleep(max(0.01, self.policy.recover_after))
             await self.settle()
+        if not self.is_kept and self.hot.folder is self:
+            self.hot.folder = None  # it was put away meanwhile: they hold each other
+
+    @property
+    def busy(self) -> bool:
+        """Whether folds are being made just now."""
+        return self._running.locked()
 
     async def settle(self) -> None:
         """Works until nothing is due, or until the model is given up for now.
@@ -142,29 +153,55 @@ class Folder:
             if self.health.state is HealthState.DEGRADED:
                 self._given_up.clear()
                 await self._report(replace(self.health, state=HealthState.RECOVERING))
-            silent = refused = 0
-            while silent < 2 and refused < REFUSALS and (nodes := await self.pending(most=1 if silent else 16)):
-                generation = self.hot.shared.generation
-                for node in nodes:
-                    if generation != self.hot.shared.generation:
-                        break  # something may have been forgotten: they are to be looked at again
-                    failure = await self._fold(node.key)
-                    if failure is None:
-                        silent = refused = 0
-                        continue
-                    self._given_up.add(node.key)
-                    if failure.answered:
-                        refused += 1  # perhaps it was that fold: the others are not to suffer for it
-                    else:
-                        silent += 1
-                        break
+            await self._make_all()
             if self.health.state is HealthState.RECOVERING:  # nothing was left that needed the model
                 await self._report(Health(summarizer="model"))
             elif self._spent:  # on a text that came to nothing, since the story was rewound meanwhile
                 await self._report(self.health)
 
-    async def _fold(self, key: str) -> SummaryFailed | None:
-        """Makes one fold, with retries. Returns what stood against it, where it was given up."""
+    async def _make_all(self) -> None:
+        silent = refused = 0
+        moved: set[str] = set()
+        while silent < 2 and refused < REFUSALS and (nodes := await self._next(most=1 if silent else 16)):
+            generation = self.hot.shared.generation
+            for node in nodes:
+                if generation != self.hot.shared.generation:
+                    break  # something may have been forgotten: they are to be looked at again
+                again = node.key in self._given_up
+                try:
+                    failure = await self._fold(node.key, again)
+                except Conflict:  # the log moved meanwhile, or a turn of it was forgotten: it is looked at again, if it is still due
+                    if node.key in moved:
+                        self._given_up[node.key] = self.policy.attempts
+                    moved.add(node.key)
+                    with suppress(Conflict):
+                        await self.hot.refresh()
+                    break
+                if failure is None:
+                    silent = refused = 0
+                elif again:
+                    self._given_up[node.key] -= 1  # the model is there: perhaps it is that fold
+                elif failure.answered:
+                    self._given_up[node.key] = 0
+                    refused += 1  # perhaps it was that fold: the others are not to suffer for it
+                else:
+                    self._given_up[node.key] = self.policy.attempts
+                    self._has_spoken = False
+                    silent += 1
+                    break
+
+    async def _next(self, most: int) -> list[Node]:
+        """The folds that are to be made next: when no others are due, those that the model did not answer before it spoke again."""
+        nodes = await self.pending(most)
+        if nodes or not self._has_spoken:
+            return nodes
+        self._has_spoken = False
+        over = [key for key, tries in self._given_up.items() if not tries]
+        return [node for node in await self.hot.supply(lambda: self._due(most, over)) if node.key in self._given_up]
+
+    async def _fold(self, key: str, once: bool) -> SummaryFailed | None:
+        """Makes one fold, with retries unless it is tried `once`. Returns what stood against it, where it was given up. May raise
+        `Conflict`."""
         while True:
             before = len(self._spent)
             try:
@@ -173,14 +210,12 @@ class Folder:
                 sentences = await self._sentences(node, pieces)
                 has_spoken = len(self._spent) > before
                 await self._commit(key, sentences, pieces)
-            except Conflict:  # the fold is gone: a turn of it was forgotten
-                self._given_up.add(key)
-                await self.hot.refresh()
-                return None
             except SummaryFailed as failure:
-                if not await self._failed(failure):
+                if once or not await self._failed(failure):
                     return failure
                 continue
+            self._given_up.pop(key, None)
+            self._has_spoken = self._has_spoken or has_spoken
             if has_spoken and self.health.state is not HealthState.HEALTHY:  # the model has spoken, and well
                 await self._report(Health(summarizer="model"))
             return None
@@ -269,8 +304,8 @@ class Folder:
         try:
             await hot.shared.store.write(commit)
             self._spent.clear()
-        except TalekeeperError:
-            log.warning("health not stored", extra={"story": hot.shared.key.composite()})
+        except TalekeeperError as exc:
+            log.warning("health not stored: %s", exc, extra={"story": hot.shared.key.composite(), "error": str(exc)})
 
     def _tell(self, before: Health) -> None:
         """Something has changed for those who watch: a fold has come in, or the model's health is another."""

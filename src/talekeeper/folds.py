@@ -65,12 +65,15 @@ class Missing(Exception):
 
 
 class Shown(NamedTuple):
-    """How a fold stood in a context: the model's text that was shown if one was, whether it has nothing to tell, and the paragraphs,
-    with its place and without."""
+    """How a fold stood in a context: the model's text that was shown if one was, whether it has nothing to tell; else its sentences, and
+    the first and the last entry that they are of; and the paragraphs, with its place and without, by itself and with others."""
 
     text: TextRecord | None
     quiet: bool
-    items: dict[bool, Item]
+    texts: frozenset[str]
+    first: int
+    last: int
+    items: dict[bool | tuple[bool, frozenset[str]] | tuple[str, ...], Item]
 
 
 class Node:
@@ -79,7 +82,7 @@ class Node:
     __slots__ = (
         "__weakref__",
         "author", "channel", "children", "closed", "closed_first", "closer", "first", "gathered", "key", "known", "last", "level",
-        "location", "peaks", "placed", "refs", "sentences", "shown", "texts", "tokens", "turn_count", "turns", "unstored",
+        "location", "peaks", "placed", "refs", "rules", "sentences", "shown", "texts", "tokens", "turn_count", "turns", "unstored",
     )  # fmt: skip
 
     key: str
@@ -97,6 +100,8 @@ class Node:
     location: str | None
     known: tuple[str, ...]
     author: bool
+    rules: int
+    """The edition of the rules by which it is told, and what it is made of: the older where they differ."""
     turns: tuple[Turn, ...] | None
     sentences: tuple[Sentence, ...] | None
     texts: list[TextRecord]
@@ -116,6 +121,7 @@ class Node:
         self.location = None
         self.known = ()
         self.author = False
+        self.rules = extractive.RULES
         self.turns = None
         self.sentences = None
         self.texts = []
@@ -137,7 +143,7 @@ class Node:
             self.unstored.setdefault(self.key, {})[name] = value
 
     def limit(self) -> int:
-        """How many tokens the fold's own text may have."""
+        """How many tokens the fold's own text may have, in English."""
         if self.level == 0:
             return max(48, min(150, int(self.tokens * LEAF_SHARE)))
         return 120 + 40 * min(self.level, 5)
@@ -161,6 +167,8 @@ class Node:
             shape["known"] = list(self.known)
         if self.author:
             shape["author"] = True
+        if self.rules:
+            shape["rules"] = self.rules
         if self.gathered:
             shape["gathered"] = dict(self.gathered)
         return FoldRecord(self.key, shape, pack_sentences(self.sentences))
@@ -179,6 +187,7 @@ class Node:
         node.location = shape.get("location")
         node.known = tuple(shape.get("known", ()))
         node.author = bool(shape.get("author"))
+        node.rules = shape.get("rules", 0)
         node.gathered = {**shape.get("gathered", {}), **(gathered or {})}
         node.sentences = unpack_sentences(record.sentences)
         node.texts = list(texts)
@@ -370,14 +379,18 @@ def visible_text(node: Node, path: Path) -> TextRecord | None:
 def extract(node: Node, children_of: ChildrenOf, turns_of: TurnsOf) -> tuple[Sentence, ...]:
     """The fold's extractive text, made if it was not there. Asks for smaller folds and turns only if it must make it."""
     if node.sentences is None:
+        node.rules = extractive.RULES
         if node.level:
-            parts = in_order((child, extract(child, children_of, turns_of)) for child in children_of(node))
-            node.sentences = extractive.merge(parts, limit=node.limit(), known=node.known)
+            children = children_of(node)
+            parts = in_order((child, extract(child, children_of, turns_of)) for child in children)
+            node.rules = min([node.rules, *(child.rules for child in children)])
+            limit = extractive.room_for([part.text for part in parts], node.limit())
+            node.sentences = extractive.merge(parts, limit=limit, known=node.known)
         else:
             turns = node.turns if node.turns is not None else turns_of(node.refs)
             told = [turn for turn in turns if turn.text]
             drafts = extractive.judged(told, node.known) if told else []
-            node.sentences = extractive.choose(drafts, node.limit())
+            node.sentences = extractive.choose(drafts, extractive.room_for([turn.text for turn in told], node.limit()))
             node.gathered[_TELLING] = _worths(turns, told, extractive.words_of(drafts, len(told)))
         if node.level:
             peaks(node, children_of, turns_of)
@@ -436,6 +449,12 @@ def _worths(turns: Sequence[Turn], told: Sequence[Turn], read: Sequence[Read] | 
 def in_order(folds: Iterable[tuple[Node, Sequence[Sentence]]]) -> list[Sentence]:
     """The sentences of several folds in the order of what they tell, each with its place: chunks of several channels overlap."""
     return sorted([sentence for node, sentences in folds for sentence in _placed(node, sentences)], key=_at)
+
+
+def span_of(node: Node, sentences: Sequence[Sentence]) -> tuple[int, int]:
+    """The first and the last entry of which the sentences of a fold tell."""
+    times = list(map(_at, _placed(node, sentences)))
+    return min(times), max(times)
 
 
 _at = attrgetter("at")

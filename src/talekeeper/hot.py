@@ -34,7 +34,8 @@ from talekeeper.ports import (
 from talekeeper.reading import Reading
 from talekeeper.recent import LEAST, Recent
 from talekeeper.shared import Shared, path_to, seats_of
-from talekeeper.state import SCENE_KINDS, Shelf, State
+from talekeeper.shelf import Shelf
+from talekeeper.state import SCENE_KINDS, State
 from talekeeper.turnstile import Turnstile
 
 AT_ONCE = 128
@@ -72,8 +73,9 @@ class Hot(Reading):
 
     # There may be a thousand of them, and Python gives an object with more than thirty fields and no slots a large table of its own.
     __slots__ = (
-        "_backlog", "_extracted_at", "_generation", "_grown", "_known", "_made", "_newest", "_tail_terms", "_texts_version", "gathered",
-        "head", "index", "lock", "manners", "marked", "plans", "put_off_at", "ready", "saved_at", "saving", "tail", "watchers",
+        "__weakref__", "_backlog", "_extracted_at", "_generation", "_grown", "_known", "_made", "_newest", "_tail_terms", "_texts_version",
+        "folder", "gathered", "head", "index", "lock", "manners", "marked", "plans", "put_off_at", "ready", "saved_at", "saving", "tail",
+        "watchers",
     )  # fmt: skip
 
     def __init__(self, shared: Shared, name: str) -> None:
@@ -82,6 +84,7 @@ class Hot(Reading):
         self.saving = asyncio.Lock()
         self.watchers: list[Callable[[Health, Health], None]] = []
         self.ready = False
+        self.folder: Any = None  # the one `folding.Folder` of this branch, while there is one: the keeper's to give and to take
         self._newest: tuple[Turn | None, str] = None, ""  # the last turn of the backlog, and how it reads as a line if that is known
         self._backlog: list[Any] = []  # the fields of entries, one behind the other: no object of their own for Python's garbage collector
         self.plans: dict[tuple[Any, ...], Plan] = {}
@@ -218,8 +221,10 @@ class Hot(Reading):
             last = min(head, self.state.seq + 1024)
             self.path.head = max(self.path.head, last)
             found = await self.read(spans=[Span(*piece) for piece in self.path.spans(self.state.seq + 1, last)])
-            for entry in found.entries:
+            for at, entry in enumerate(found.entries, 1):
                 await self.take(entry)
+                if at % AT_ONCE == 0:
+                    await asyncio.sleep(0)
             if self.state.seq < last:
                 raise Conflict("the log moved while it was read; try again")
         if behind:
@@ -288,8 +293,7 @@ class Hot(Reading):
         version, generation = self.shared.texts_version, self.shared.generation
         self.path = path_to(self.shared.record.branches, branch.id, head)
         self._state = self._blank_state()
-        on = [Span(number, first, min(last, head)) for number, first, last in self.path.segments if first <= min(last, head)]
-        found = await self.read(snapshot_on=on)
+        found = await self.read(snapshot_on=[Span(*piece) for piece in reversed(self.path.spans(1, head))])
         if found.snapshot is not None:
             try:
                 await self._take_over(found.snapshot.state)
@@ -311,12 +315,12 @@ class Hot(Reading):
     async def take(self, entry: Entry) -> Turn:
         """Moves the state over one entry, if it is the next."""
         turn = self.turn(entry)
-        if entry.kind == "override" and not await self._has_fold(entry):
+        if entry.kind == "override" and not await self.has_fold(entry):
             entry = entry._replace(text="")  # what it stood for is not part of this line: as if it had never been
         await self.supply(lambda: self._take(entry, turn))
         return turn
 
-    async def _has_fold(self, override: Entry) -> bool:
+    async def has_fold(self, override: Entry) -> bool:
         """Whether the fold is there that the author has written over."""
         assert override.extra is not None
         target = override.extra["target"]
@@ -341,8 +345,7 @@ class Hot(Reading):
         for node in state.replaced_by(entry) if entry.kind in AUTHOR_KINDS else ():
             extract(node, state.shelf.children, self.turns_of)  # from its turns as they still are: it is what a rewind comes back to
         state.apply(entry, turn)
-        if self._known:
-            self._known = {}
+        self._known = {}  # also where it is empty: whoever is still reading for it has read the story as it was
         if entry.seq > self.head:
             self.head = entry.seq
         if entry.seq > self.path.head:
@@ -439,8 +442,8 @@ class Hot(Reading):
             if position is None or state.seq == self.saved_at or not self.in_step:  # what others forgot must not come back
                 return
             nodes = list(state.shelf.unsaved.values())
-            index = {entry.position: list(terms) for entry, terms in self.tail_terms() if terms}
-            tail = len(self.tail)
+            tail = self.tail_terms()
+            index = {entry.position: list(terms) for entry, terms in tail if terms}
             commit = Commit(
                 story=shared.record.id, rev=shared.record.rev, folds=state.shelf.records(nodes), index=index,
                 snapshot=Snapshot(position.branch, state.seq, state.to_json()),
@@ -450,8 +453,8 @@ class Hot(Reading):
             except Conflict:
                 return
             state.shelf.saved(nodes)
-            del self.tail[:tail], self._tail_terms[:tail]
-            self.index.grown()
+            del self.tail[: len(tail)], self._tail_terms[: len(tail)]
+            self.index.grown(tail)
             self.saved_at = position.seq
 
     async def _retrace(self) -> None:
@@ -512,6 +515,6 @@ class Hot(Reading):
                     await asyncio.sleep(0)
 
 
-_LASTING = {"_at_work", "lock", "name", "saving", "shared", "watchers"}
+_LASTING = {"__weakref__", "_at_work", "folder", "lock", "name", "saving", "shared", "watchers"}
 _KNOWLEDGE = [slot for slot in (*Reading.__slots__, *Hot.__slots__) if slot not in _LASTING]
 """What a branch in memory knows of the story."""

@@ -7,13 +7,13 @@ whoever asks takes out what a seat did not hear (I3). Bounded, however long the 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
 from talekeeper.model import AUTHOR_KINDS
-from talekeeper.ports import Outline, Postings
-from talekeeper.recall import Told
+from talekeeper.ports import Entry, Outline, Postings
+from talekeeper.recall import Places, Told, packed, united
 from talekeeper.state import SCENE_KINDS
 from talekeeper.summarize.salience import Features
 
@@ -37,13 +37,21 @@ class Heard(NamedTuple):
     edits: dict[int, int]
 
 
+class Posted(NamedTuple):
+    """`Postings` as they are kept: as bits where there are many."""
+
+    branch: int
+    channel: int
+    places: Places
+
+
 class Index:
-    """Postings by term, which hold until more is indexed, and outlines by number, which hold until something is forgotten."""
+    """Postings by term and outlines by number, which hold until something is forgotten."""
 
     __slots__ = ("_codes", "_manners", "_pages", "_postings", "_size", "features")
 
     def __init__(self) -> None:
-        self._postings: dict[str, Sequence[Postings]] = {}
+        self._postings: dict[str, Sequence[Posted]] = {}
         self._size = 0
         self._pages: dict[int, tuple[array[int], array[int]]] = {}
         self._codes: dict[Told, int] = {}
@@ -51,15 +59,20 @@ class Index:
         self.features: dict[tuple[str, str], Features] = {}
         """What makes texts telling, by text and language."""
 
-    def grown(self) -> None:
-        """More was indexed."""
-        self._postings = {}
-        self._size = 0
+    def grown(self, entries: Iterable[tuple[Entry, Iterable[str]]]) -> None:
+        """More was indexed: these entries, each under its terms. So what is known of a term stays known, however long the story is."""
+        more: dict[str, dict[tuple[int, int], list[int]]] = {}
+        for entry, terms in entries:
+            for term in terms:
+                if term in self._postings:
+                    more.setdefault(term, {}).setdefault((entry.branch, entry.channel), []).append(entry.seq)
+        known, self._postings, self._size = self._postings, {}, 0  # another table: what is being looked up now is not kept in it
+        self._keep({term: _joined(posted, more[term]) if term in more else posted for term, posted in known.items()})
 
     def trim(self, lines: int) -> None:
         """Starts afresh with whatever takes more memory than half as many lines: a posting four bytes, a page as much as two lines."""
         if self._size > 128 * lines:
-            self.grown()
+            self._postings, self._size = {}, 0
         if len(self._pages) > lines // 2 or len(self._manners) > 4 * lines:
             self._pages, self._codes, self._manners = {}, {}, [_NOTHING, _NOTHING]
         if len(self.features) > lines:
@@ -67,21 +80,22 @@ class Index:
 
     async def search(
         self, terms: Sequence[str], look: Callable[[Sequence[str]], Awaitable[Sequence[Sequence[Postings]]]]
-    ) -> list[Sequence[Postings]]:
+    ) -> list[Sequence[Posted]]:
         """What `look` finds for each term, asked once."""
         known = self._postings
         absent = [term for term in terms if term not in known]
         if not absent:
             return [known[term] for term in terms]
-        found = dict(zip(absent, await look(absent), strict=True))
+        places = [[Posted(each.branch, each.channel, united([each.seqs])) for each in row] for row in await look(absent)]
+        found = dict(zip(absent, places, strict=True))
         answer = [found[term] if term in found else known[term] for term in terms]
         if known is self._postings:  # else it has grown meanwhile
             self._keep(found)
         return answer
 
-    def _keep(self, found: dict[str, Sequence[Postings]]) -> None:
+    def _keep(self, found: Mapping[str, Sequence[Posted]]) -> None:
         self._postings.update(found)
-        self._size += sum(len(each.seqs) for places in found.values() for each in places)
+        self._size += sum(_size(each.places) for places in found.values() for each in places)
 
     def tell(self, numbers: Iterable[int], heard: Heard) -> list[int]:
         """Puts in what was heard of the entries of these numbers; returns those of which nothing is known."""
@@ -119,3 +133,17 @@ class Index:
         self._codes[manner] = code = len(self._manners)
         self._manners.append(manner)
         return code
+
+
+def _joined(posted: Sequence[Posted], more: Mapping[tuple[int, int], Sequence[int]]) -> Sequence[Posted]:
+    """With more of them, by branch and channel; another process may have indexed some of these before."""
+    rows = {(branch, channel): places for branch, channel, places in posted}
+    for row, seqs in more.items():
+        known = rows.get(row, ())
+        rows[row] = known | packed(seqs) if isinstance(known, int) else united([sorted({*known, *seqs})])
+    return [Posted(branch, channel, places) for (branch, channel), places in rows.items()]
+
+
+def _size(places: Places) -> int:
+    """How much memory it takes, in numbers of four bytes."""
+    return places.bit_length() >> 5 if isinstance(places, int) else len(places)

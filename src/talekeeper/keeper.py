@@ -12,6 +12,7 @@ from contextlib import suppress
 from functools import partial
 from types import TracebackType
 from typing import Any
+from weakref import WeakValueDictionary
 
 from talekeeper import rim
 from talekeeper.errors import Conflict, InvalidInput, TalekeeperError, UnknownStory, WrongType
@@ -19,18 +20,20 @@ from talekeeper.folding import Folder, RetryPolicy
 from talekeeper.hot import Hot
 from talekeeper.kept import let_go
 from talekeeper.marking import gathered_much, store_gathered
-from talekeeper.model import MemoryKey, Seat
+from talekeeper.model import HealthState, MemoryKey, Seat
 from talekeeper.ports import ChatModel, Clock, Commit, Store, TokenCounter, wall_clock
 from talekeeper.recent import Allowance
-from talekeeper.shared import MAIN, Shared, seat_to_json, seats_of
+from talekeeper.shared import MAIN, Shared, check_finished, seat_to_json, seats_of
 from talekeeper.stores import check_target, open_store
 from talekeeper.story import Story
 from talekeeper.summarize.janitor import Janitor
 from talekeeper.telling import TRIES, step_aside
 from talekeeper.tokens import best_counter
+from talekeeper.turnstile import Turnstile
 
 log = logging.getLogger("talekeeper")
-STORIES_IN_MEMORY = 2048
+STORIES_IN_MEMORY, BRANCHES_IN_MEMORY = 2048, 16
+"""Stories, and branches of one of them; those that were not opened for longest are put away."""
 CHECKPOINT_ON_CLOSE, CLOSING = 32, 5.0
 """So many entries are worth a checkpoint when the keeper is closed, for so many seconds in all: the rest is derived again when needed."""
 CHECKPOINTS_AT_ONCE = 2
@@ -56,7 +59,9 @@ class Keeper:
         self._retry = retry or RetryPolicy()
         self._models_at_once = rim.whole(models_at_once, "models_at_once", least=1)
         self._store: Store | None = None
-        self._stories: OrderedDict[MemoryKey, tuple[Shared, dict[str, tuple[Hot, Folder]]]] = OrderedDict()
+        self._door = Turnstile()
+        self._stories: OrderedDict[MemoryKey, tuple[Shared, dict[str, Hot]]] = OrderedDict()
+        self._held: WeakValueDictionary[tuple[int, str], Hot] = WeakValueDictionary()  # put away, for as long as someone else has them
         self._allowance = Allowance()
         self._slots: asyncio.Semaphore
         self._saving: asyncio.Semaphore
@@ -65,10 +70,11 @@ class Keeper:
     # -- opening and closing ---------------------------------------------------------------------------------------------
 
     async def __aenter__(self) -> Keeper:
-        if self._store is None:
-            self._store = await open_store(self._target, durable=self._durable)
-            self._slots = asyncio.Semaphore(self._models_at_once)  # of this event loop, which may be another than when it was last open
-            self._saving = asyncio.Semaphore(CHECKPOINTS_AT_ONCE)
+        async with self._door:  # who enters while it is opened waits for the one store
+            if self._store is None:
+                self._store = await open_store(self._target, durable=self._durable)
+                self._slots = asyncio.Semaphore(self._models_at_once)  # of this event loop, perhaps another than when it was last open
+                self._saving = asyncio.Semaphore(CHECKPOINTS_AT_ONCE)
         return self
 
     def __await__(self) -> Generator[Any, None, Keeper]:
@@ -79,29 +85,27 @@ class Keeper:
 
     async def close(self) -> None:
         """Stops what runs in the background, stores what was derived, and closes the store. Acknowledged turns are safe without it."""
-        if self._store is None:
-            return
-        running = list(self._behind.values())
-        for task in running:
-            task.cancel()
-        await asyncio.gather(*running, return_exceptions=True)
-        self._behind.clear()
-        clock = asyncio.get_running_loop().time
-        until = clock() + CLOSING
-        lines = [hot for _, hots in self._stories.values() for hot, _ in hots.values()]
-        for hot in lines:
-            if clock() < until and hot.ready and hot.state.seq - hot.saved_at >= CHECKPOINT_ON_CLOSE:
-                try:
-                    await hot.checkpoint()
-                except TalekeeperError as exc:
-                    log.warning("checkpoint on close failed", extra={"story": hot.shared.key.composite(), "error": str(exc)})
-        with suppress(TimeoutError):
-            async with asyncio.timeout_at(until):
-                for hot in lines:
-                    await store_gathered(hot)
-        self._stories.clear()
         store, self._store = self._store, None
-        await store.close()
+        if store is None:
+            return
+        running, lines = list(self._behind.values()), [hot for _, hots in self._stories.values() for hot in hots.values()]
+        self._behind.clear()
+        self._stories.clear()
+        try:
+            for task in running:
+                task.cancel()
+            await asyncio.gather(*running, return_exceptions=True)
+            clock = asyncio.get_running_loop().time
+            until = clock() + CLOSING
+            for hot in lines:
+                if clock() < until:
+                    await _save(hot)
+            with suppress(TimeoutError):
+                async with asyncio.timeout_at(until):
+                    for hot in lines:
+                        await store_gathered(hot)
+        finally:  # also where whoever closes it is cancelled
+            await store.close()
 
     @property
     def store(self) -> Store:
@@ -119,43 +123,59 @@ class Keeper:
         shared, hots = await self._shared(key, wanted if seats is not None else None)
         await self._join(shared, wanted)
         if branch not in hots:
-            hot = Hot(shared, branch)
             if all(branch != known.name for known in shared.record.branches.values()):
                 await shared.reload()  # another process may have made it
             shared.branch(branch)
-            hots[branch] = (hot, Folder(hot, self._janitor, self._retry, self._slots))
-        hot = hots[branch][0]
+            if branch not in hots:
+                hots[branch] = self._held.get((id(shared), branch)) or Hot(shared, branch)
+        hots[branch] = hot = hots.pop(branch)  # the one that was opened last stands at the end
+        if hot.folder is not None:
+            hot.folder.is_kept = True
+        while len(hots) > BRANCHES_IN_MEMORY:
+            await self._put_away(hots.pop(next(iter(hots))))
         await hot.refresh()
         return Story(self, hot)
 
-    async def _shared(self, key: MemoryKey, seats: Sequence[Seat] | None) -> tuple[Shared, dict[str, tuple[Hot, Folder]]]:
-        if key in self._stories:
+    async def _shared(self, key: MemoryKey, seats: Sequence[Seat] | None) -> tuple[Shared, dict[str, Hot]]:
+        known = self._stories.get(key)
+        if known is not None:
             self._stories.move_to_end(key)
-            shared, hots = self._stories[key]
-            found = await self.store.load(key)
-            if found is not None and found.id == shared.record.id:
-                return shared, hots
-            del self._stories[key]  # deleted, and perhaps made again, by someone else
-        if seats is None:
-            record = await self.store.load(key)
-            if record is None:
-                raise UnknownStory(f"no story under the key {key.composite()!r}; pass seats=[…] to begin one")
-        else:
+        record = await self.store.load(key) if seats is None or known is not None else None
+        if record is None and seats is not None:
             config = {"seats": [seat_to_json(seat) for seat in seats], "since": {}, "secret": secrets.randbits(128), "placed": True}
             record = await self.store.create(key, config)
-        while len(self._stories) >= STORIES_IN_MEMORY:
-            await self._put_away(next(iter(self._stories)))
-        entry: tuple[Shared, dict[str, tuple[Hot, Folder]]] = (Shared(key, self.store, self.counter, record, allowance=self._allowance), {})
-        self._stories[key] = entry
-        self._allowance.share(len(self._stories))
-        return entry
+        if known is not None and self._stories.get(key) is known and (record is None or record.id != known[0].record.id):
+            self._take_out(key)  # deleted, and perhaps made again, by someone else
+        if record is None:
+            raise UnknownStory(f"no story under the key {key.composite()!r}; pass seats=[…] to begin one")
+        check_finished(record)
+        while key not in self._stories and len(self._stories) >= STORIES_IN_MEMORY:
+            for hot in self._take_out(next(iter(self._stories))):
+                await self._put_away(hot)
+        if key not in self._stories:  # else someone who opened it at the same time was first: there is one of it for all
+            self._stories[key] = Shared(key, self.store, self.counter, record, allowance=self._allowance), {}
+            self._allowance.share(len(self._stories))
+        return self._stories[key]
 
-    async def _put_away(self, key: MemoryKey) -> None:
-        _, hots = self._stories.pop(key)
-        for hot, _ in hots.values():
-            if hot.ready and hot.state.seq - hot.saved_at >= CHECKPOINT_ON_CLOSE:
-                await hot.checkpoint()
-            await store_gathered(hot)
+    def _take_out(self, key: MemoryKey) -> list[Hot]:
+        """Takes a story out of memory, of which the others have more then. Returns the branches that were there."""
+        _, hots = self._stories.pop(key, (None, dict[str, Hot]()))
+        self._allowance.share(len(self._stories))
+        return list(hots.values())
+
+    async def _put_away(self, hot: Hot) -> None:
+        """Stores what is worth it of a branch that was taken out of memory. Who still holds it goes on with it, and so does whoever is at
+        work on its folds; nobody waits for a model to come back, which would keep it in memory until then."""
+        self._held[id(hot.shared), hot.name] = hot
+        task = self._behind.get((id(hot), "folds"))
+        if hot.folder is not None:
+            hot.folder.is_kept = False
+            if task is not None and hot.folder.health.state is HealthState.DEGRADED:
+                task.cancel()
+            if not hot.folder.busy:
+                hot.folder = None  # they hold each other
+        await _save(hot)
+        await store_gathered(hot)
 
     async def _join(self, shared: Shared, seats: Sequence[Seat]) -> None:
         """Takes seats into a story: new ones join at its present head, known ones get their new settings."""
@@ -170,13 +190,14 @@ class Keeper:
                     raise InvalidInput(f"seat {seat.id!r} has the role {was!r} for as long as the story lasts: seat someone new instead")
             if not changed:
                 return
-            heads = {str(branch): (await self.store.head(record.id, branch)).seq for branch in record.branches}
-            begun = {branch: head for branch, head in heads.items() if head}  # who joins was not there for what has been told so far
+            heads = {branch: (await self.store.head(record.id, branch)).seq for branch in record.branches}
+            begun = {str(branch): head for branch, head in heads.items() if head}  # who joins was not there for what has been told so far
             since = {**config["since"], **{seat.id: begun for seat in changed if seat.id not in known and begun}}
             merged = {**known, **{seat.id: seat for seat in changed}}
             config = {**config, "seats": [seat_to_json(seat) for seat in merged.values()], "since": since}
+            seen = heads if any(seat.id not in known for seat in changed) else {}
             try:
-                rev = await self.store.write(Commit(story=record.id, rev=record.rev, touch=True, config=config))
+                rev = await self.store.write(Commit(story=record.id, rev=record.rev, touch=True, heads=seen, config=config))
             except Conflict:
                 if attempt == TRIES - 1:
                     raise
@@ -193,35 +214,38 @@ class Keeper:
     async def delete(self, key: MemoryKey) -> bool:
         """Removes a story with everything of it, for good. False where there was none."""
         rim.key(key)
-        self._stories.pop(key, None)
+        self._take_out(key)
         let_go()
         return await self.store.delete(key)
 
     # -- what stories ask of their keeper ----------------------------------------------------------------------------------
 
     def _folder(self, hot: Hot) -> Folder:
-        shared, hots = self._stories.setdefault(hot.shared.key, (hot.shared, {}))  # put away while someone holds it: taken back
-        known, folder = hots.get(hot.name, (None, None))
-        if folder is not None and known is hot:
-            return folder
-        folder = Folder(hot, self._janitor, self._retry, self._slots)
-        if known is None and shared is hot.shared:
-            hots[hot.name] = (hot, folder)
+        """Who makes the model folds of a branch. One, however often the branch was put away: two would ask for the same."""
+        shared, hots = self._stories.setdefault(hot.shared.key, (hot.shared, {}))
+        if shared is hot.shared:
+            hots.setdefault(hot.name, hot)  # put away while someone holds it: taken back
+        hot.folder = folder = hot.folder or Folder(hot, self._janitor, self._retry, self._slots)
+        folder.is_kept = hots.get(hot.name) is hot
         return folder
 
     def _branches_of(self, key: MemoryKey) -> list[Hot]:
-        """The branches of a story that are in memory."""
-        entry = self._stories.get(key)
-        return [hot for hot, _ in entry[1].values()] if entry is not None else []
+        """The branches of a story that are in memory, also those that somebody else holds."""
+        if key not in self._stories:
+            return []
+        shared, hots = self._stories[key]
+        return [*hots.values(), *(hot for hot in list(self._held.values()) if hot.shared is shared)]
 
     def _appended(self, hot: Hot) -> None:
         """Something was appended: starts what is due, off the hot path."""
+        if self._store is not hot.shared.store:
+            return  # closed meanwhile: what nobody would stop is not begun
         if hot.overdue:
             self._spawn((id(hot), "checkpoint"), partial(self._checkpoint, hot))
         if self.has_model:
             folder = self._folder(hot)
             if folder.moved():
-                self._spawn((id(folder), "folds"), folder.work)
+                self._spawn((id(hot), "folds"), folder.work)
 
     async def _checkpoint(self, hot: Hot) -> None:
         async with self._saving:
@@ -257,9 +281,21 @@ class Keeper:
         try:
             await work()
         except TalekeeperError as exc:
-            log.warning("background work failed", extra={"error": f"{type(exc).__name__}: {exc}"})
+            reason = f"{type(exc).__name__}: {exc}"
+            log.warning("background work failed: %s", reason, extra={"error": reason})
         finally:
             self._behind.pop(name, None)
+
+
+async def _save(hot: Hot) -> None:
+    """Makes a checkpoint before the branch is let go of, if it is worth one. It fails nobody: what it would store can be derived again."""
+    if hot.ready and hot.state.seq - hot.saved_at >= CHECKPOINT_ON_CLOSE:
+        try:
+            if not hot.in_step:
+                await hot.refresh()  # another branch has learnt of more: nothing would be stored
+            await hot.checkpoint()
+        except TalekeeperError as exc:
+            log.warning("last checkpoint failed: %s", exc, extra={"story": hot.shared.key.composite(), "error": str(exc)})
 
 
 def _check_settings(counter: object, clock: object, retry: object, timeout: object) -> None:

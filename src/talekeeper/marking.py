@@ -10,15 +10,17 @@ fold's sources and from the gathering's name alone, so it is stored with the fol
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, Protocol, TypeVar
 
 from talekeeper import rim
 from talekeeper.errors import Conflict, StoreCorrupt, TalekeeperError
 from talekeeper.folds import Node
-from talekeeper.hot import AT_ONCE, Hot
+from talekeeper.hot import AT_A_TIME, AT_ONCE, Hot
 from talekeeper.model import Marked, Turn
 from talekeeper.ports import Commit, Entry, Position
 from talekeeper.state import CANON, STORY, Chunk, Placed
@@ -143,7 +145,30 @@ async def gather(hot: Hot, seat: str, gathering: Gathering[V], beside: Sequence[
         closed = _added_up(hot, seat, name, value, gathering.merge)
         return gathering.merge([*closed, *map(still_open, hot.state.open_for(seat)), *beside])
 
+    await _gather_by_and_by(hot, seat, name, value)
     return await hot.supply(look)
+
+
+async def _gather_by_and_by(hot: Hot, seat: str, name: str, value: Callable[[Node], V]) -> None:
+    """Reads what the folds of a seat have not been read for, a few at a time, so that others get their turn. What is added up already
+    needs no look."""
+    added = {key for (of, _), sums in hot.gathered.items() if of == name for roots, _ in sums for key in roots}
+    count = 0
+
+    async def fill(nodes: Sequence[Node]) -> None:
+        nonlocal count
+        for node in nodes:
+            if name in node.gathered:
+                continue
+            if node.level:
+                await fill(await hot.supply(partial(hot.state.shelf.children, node)))
+            await hot.supply(partial(value, node))
+            count += 1
+            if count % AT_A_TIME == 0:
+                await asyncio.sleep(0)
+
+    roots = await hot.supply(lambda: hot.state.views[seat].roots())
+    await fill([node for node in roots if node.key not in added])
 
 
 def gathered_much(hot: Hot) -> bool:
@@ -158,7 +183,7 @@ async def store_gathered(hot: Hot) -> None:
             if not hot.in_step:  # what others forgot must not come back
                 return
             shelf, record = hot.state.shelf, hot.shared.record
-            some = shelf.unstored(AT_ONCE)
+            some = shelf.unstored(AT_ONCE // 4)
             if not some:
                 return
             try:

@@ -7,11 +7,11 @@ takes no line of its own: it stands under its neighbour's. Every turn stays unde
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from talekeeper.folds import Missing, Node, Path, Ref, Shown, extract, in_order, unpack_sentences, visible_text
+from talekeeper.folds import Missing, Node, Path, Ref, Shown, extract, in_order, span_of, unpack_sentences, visible_text
 from talekeeper.model import Fold, Item, Sentence, Turn, new_item
 from talekeeper.ports import TextRecord, TokenCounter
 from talekeeper.recent import Recent
@@ -19,7 +19,8 @@ from talekeeper.rendering import defuse, label, line, render
 from talekeeper.state import State
 from talekeeper.summarize import extractive
 from talekeeper.summarize.choice import rank
-from talekeeper.summarize.speech import quotation, speak_on
+from talekeeper.summarize.speech import is_aloud, quotation, speak_on, spoken_by
+from talekeeper.summarize.words import is_wide
 from talekeeper.tokens import estimate_tokens
 
 NEWEST = 0.25
@@ -34,16 +35,19 @@ PLACED = 0.85
 """How much of a large room is tried first for a digest in which places are named, since they will take the rest."""
 OWN, OF_WEIGHT = 3.0, 6.0
 """What it adds to a sentence of some weight, in a room that is not large, that the one who remembers spoke it: my promises, my debts."""
+_NOTHING: frozenset[str] = frozenset()
+BRAIDED = 4
+"""So many chunks of several channels are told together at the most."""
 QUIET = 1.0
 """What a sentence must be worth at the least for a fold to take a line of its own."""
 
 
 class Line:
-    """A heard turn, rendered and counted once. `weight` is its count in the log, by which the cut moves."""
+    """A heard turn, rendered and counted once. `tokens`: its count, where that is known; `shown`: how it reads, likewise."""
 
-    __slots__ = ("_counter", "_item", "_shown", "_tokens", "_undated", "seq", "turn", "weight")
+    __slots__ = ("_counter", "_item", "_shown", "_tokens", "_undated", "seq", "turn")
 
-    def __init__(self, turn: Turn, weight: int, counter: TokenCounter, tokens: int | None = None, shown: str = "") -> None:
+    def __init__(self, turn: Turn, counter: TokenCounter, tokens: int | None = None, shown: str = "") -> None:
         self._counter = counter
         self._tokens = tokens
         self._shown = shown
@@ -51,7 +55,6 @@ class Line:
         self._undated: Item | None = None
         self.turn = turn
         self.seq = turn.seq
-        self.weight = weight
 
     @property
     def item(self) -> Item:
@@ -131,22 +134,27 @@ def _shown(node: Node, sources: Sources) -> Shown:
     if shown is None or shown.text is not text:
         sentences = sources.sentences(node)
         quiet = bool(sentences) and all(0 < sentence.weight < QUIET for sentence in sentences)
-        shown = node.shown = Shown(text, quiet, {})
+        plain = text is None and not node.author and bool(sentences)  # else it is not known of each sentence when it was
+        first, last = span_of(node, sentences) if plain else (0, 0)
+        texts = frozenset([sentence.text for sentence in sentences]) if plain else _NOTHING
+        shown = node.shown = Shown(text, quiet, texts, first, last, {})
     return shown
 
 
-def fold_item(node: Node, sources: Sources, *, placed: bool = True) -> Item:
-    """The fold as a paragraph, with or without its place. Rendered and counted once, as long as the same text is to be shown."""
+def fold_item(node: Node, sources: Sources, *, placed: bool = True, without: frozenset[str] = _NOTHING) -> Item:
+    """The fold as a paragraph, with or without its place, `without` some sentences. Rendered and counted once, as long as the same text is
+    to be shown."""
     items = _shown(node, sources).items
     placed = placed and bool(node.location)
-    item = items.get(placed)
+    key = (placed, without) if without else placed
+    item = items.get(key)
     if item is None:
-        item = items[placed] = _paragraph(node, placed, sources)
+        item = items[key] = _paragraph(node, placed, sources, without)
     return item
 
 
-def _paragraph(node: Node, placed: bool, sources: Sources) -> Item:
-    sentences = sources.sentences(node)
+def _paragraph(node: Node, placed: bool, sources: Sources, without: frozenset[str]) -> Item:
+    sentences = [sentence for sentence in sources.sentences(node) if sentence.text not in without]
     place = f"({label(node.location or '')}) " if placed else ""
     text = f"- {place}{defuse(flow(sentences))}\n" if sentences else ""
     cited = [ref.id for ref in node.refs] if node.level == 0 else [source for s in sentences for source in s.sources]
@@ -166,7 +174,7 @@ def flow(sentences: Iterable[Sentence]) -> str:
         if sentence.place and sentence.place != place:
             place = sentence.place
             text = f"{text} ({label(place)}) {sentence.text}"
-        elif by and by == speaker:
+        elif by and by == speaker and (sentence.sources == sources or is_aloud(by)):
             text = speak_on(text, quoted, same_turn=sentence.sources == sources)
         else:
             text = f"{text} {sentence.text}"
@@ -213,9 +221,6 @@ class _Fitting:
     def cost(self, node: Node) -> int:
         shown = _shown(node, self.sources)
         return 0 if self.hush and shown.quiet else (shown.items.get(bool(node.location)) or fold_item(node, self.sources)).tokens
-
-    def _hushed(self, node: Node) -> bool:
-        return self.hush and _shown(node, self.sources).quiet
 
     def fit(self, nodes: Sequence[Node], room: int) -> list[Item]:
         spare = room - sum(map(self.cost, nodes))
@@ -309,25 +314,84 @@ class _Fitting:
         return known[1]
 
     def _paragraphs(self, parts: Sequence[Node | Line], items: Sequence[Item] = ()) -> list[Item]:
-        """The items of folds and turns, in order. What has nothing to tell goes under the fold before it, else the one after it."""
-        items, place, silent = list(items), None, list[Item]()
+        """The items of folds and turns, in order. What has nothing to tell goes under the fold before it, else the one after it; nothing is
+        told in the same words by two of them."""
+        items, place, silent, told = list(items), None, list[Item](), set[str]()
         last = len(items) - 1  # the newest fold
-        for part in parts:
+        for part in self._braided(parts):
             if isinstance(part, Line):
                 items.append(part.item)
                 place = None
-            elif self._hushed(part):
-                if last < 0:
-                    silent.append(fold_item(part, self.sources))
-                else:
-                    items[last] = _under(items[last], fold_item(part, self.sources))
+                continue
+            first = _shown(part[0], self.sources)
+            texts = first.texts.union(*[_shown(node, self.sources).texts for node in part[1:]]) if len(part) > 1 else first.texts
+            if (texts and texts <= told) or (self.hush and first.quiet):
+                for node in part:
+                    if last < 0:
+                        silent.append(fold_item(node, self.sources))
+                    else:
+                        items[last] = _under(items[last], fold_item(node, self.sources))
+                continue
+            again = texts & told
+            if len(part) == 1:
+                (node,) = part
+                item = self.wider.get(node.key) or fold_item(node, self.sources, placed=node.location != place, without=again)
+                place = node.location
             else:
-                item = self.wider.get(part.key) or fold_item(part, self.sources, placed=part.location != place)
-                for before in silent:
-                    item = _under(item, before)
-                items.append(item)
-                place, last, silent = part.location, len(items) - 1, []
+                item, place = _braid(part, self.sources, again), None
+            for before in silent:
+                item = _under(item, before)
+            items.append(item)
+            told |= texts
+            last, silent = len(items) - 1, []
         return [*silent, *items]
+
+    def _braided(self, parts: Sequence[Node | Line]) -> Iterator[Line | list[Node]]:
+        """The parts, in order; a few chunks of several channels whose sentences are of the same time go together."""
+        group, until, quiet = list[Node](), 0, list[list[Node]]()
+        for part in parts:
+            if isinstance(part, Line):
+                if group:
+                    yield group
+                yield from quiet
+                yield part
+                group, until, quiet = [], 0, []
+                continue
+            shown = _shown(part, self.sources)
+            if self.hush and shown.quiet:
+                quiet.append([part])
+                continue
+            alone = not shown.texts or part.key in self.wider
+            if group and (alone or shown.first >= until or len(group) >= BRAIDED):
+                yield group
+                yield from quiet
+                group, until, quiet = [], 0, []
+            group.append(part)
+            until = 0 if alone else max(until, shown.last)
+        if group:
+            yield group
+        yield from quiet
+
+
+def _braid(nodes: Sequence[Node], sources: Sources, without: frozenset[str]) -> Item:
+    """Some folds as one paragraph, sentence by sentence in the order of what they tell: what one channel heard may be the cause of what
+    another did. Rendered once; takes no more room than they do by themselves."""
+    items, key = _shown(nodes[0], sources).items, (*(node.key for node in nodes), *sorted(without))
+    item = items.get(key)
+    if item is None:
+        parts = [fold_item(node, sources) for node in nodes]
+        sentences = [one for one in in_order((node, sources.sentences(node)) for node in nodes) if one.text not in without]
+        text, tokens = _told(sentences, sources)
+        room = sum(part.tokens for part in parts)
+        if tokens > room:
+            text, tokens = _told([one._replace(place="") for one in sentences], sources)
+        if tokens > room:  # by a counter for which a whole has more than its parts
+            text, tokens = "".join(part.text for part in parts), room
+        item = parts[0]
+        for part in parts[1:]:
+            item = _under(part, item)
+        item = items[key] = item._replace(text=text, tokens=tokens)
+    return item
 
 
 def _under(item: Item, quiet: Item) -> Item:
@@ -343,7 +407,7 @@ def _own_first(sentences: Sequence[Sentence], own: str) -> list[Sentence]:
     if not own:
         return list(sentences)
     return [
-        sentence._replace(weight=sentence.weight + OWN) if sentence.weight >= OF_WEIGHT and quotation(sentence.text)[0] == own else sentence
+        sentence._replace(weight=sentence.weight + OWN) if sentence.weight >= OF_WEIGHT and spoken_by(sentence.text) == own else sentence
         for sentence in sentences
     ]
 
@@ -352,6 +416,7 @@ def _make_digest(nodes: Sequence[Node], items: Sequence[Item], room: int, own: s
     sentences = _own_first(in_order((node, sources.sentences(node)) for node in nodes), own)
     known = tuple(dict.fromkeys(name for node in nodes for name in node.known))
     limit = int(room * PLACED) if large and any(sentence.place for sentence in sentences) else room - 2
+    limit = _as_estimated(limit, sentences, sources.count)
     text, tokens = "", room + 1
     while tokens > room and limit > 0 and sentences:
         chosen = extractive.merge(sentences, limit=limit, known=known)
@@ -368,6 +433,12 @@ def _make_digest(nodes: Sequence[Node], items: Sequence[Item], room: int, own: s
         text=text, tokens=tokens, kind="digest", sources=tuple(dict.fromkeys(source for item in items for source in item.sources)),
         folds=tuple(key for item in items for key in item.folds), turn_count=sum(node.turn_count for node in nodes),
     )  # fmt: skip
+
+
+def _as_estimated(limit: int, sentences: Sequence[Sentence], count: Callable[[str], int]) -> int:
+    """A limit as it is for estimates: where these are far above what is counted, in Russian or Chinese, a room would be left half empty."""
+    whole = " ".join([sentence.text for sentence in sentences])
+    return max(limit, limit * estimate_tokens(whole) // max(1, count(whole))) if is_wide(whole) else limit
 
 
 def _told(sentences: Sequence[Sentence], sources: Sources) -> tuple[str, int]:

@@ -93,9 +93,9 @@ class Outline(NamedTuple):
 
 
 def targets(extra: Mapping[str, Any] | None) -> Sequence[str]:
-    """What an entry is about, as its `extra` has it: nothing, one id, or several."""
+    """What an entry is about, as its `extra` has it: nothing, one id, or several, each of them once."""
     target = extra.get("target", ()) if extra else ()
-    return (target,) if isinstance(target, str) else target
+    return (target,) if isinstance(target, str) else tuple(dict.fromkeys(target))
 
 
 @dataclass(frozen=True, slots=True)

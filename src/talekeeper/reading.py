@@ -71,7 +71,7 @@ class Reading(ABC):
         """The turn as a line, which stays in memory for a while."""
         counter = self.shared.counter
         fresh = entry.counter == counter.id and turn.revision == 0 and bool(entry.text)
-        line = Line(turn, entry.tokens, counter, entry.tokens if fresh else None, shown)
+        line = Line(turn, counter, entry.tokens if fresh else None, shown)
         self._lines.put((entry.branch, entry.seq), line)
         return line
 
@@ -88,10 +88,6 @@ class Reading(ABC):
 
     def line_or_none(self, at: Position) -> Line | None:
         return self._lines.get((at.branch, at.seq))
-
-    def is_mark(self, place: Position) -> bool:
-        """Whether a mark is known to stand there: nothing that anyone said."""
-        return place in self._marks
 
     async def marks_at(self, places: Sequence[Position]) -> list[Entry]:
         """The marks at these places, in their order."""
@@ -180,8 +176,11 @@ class Reading(ABC):
 
     async def read_turns(self, positions: Iterable[Position]) -> list[tuple[Entry, Turn]]:
         """Entries by position with their turns as of now, edits applied."""
-        found = await self.read(positions=list(positions))
-        turns = [(entry, self.turn(entry)) for entry in found.entries]
+        return await self.as_of_now((await self.read(positions=list(positions))).entries)
+
+    async def as_of_now(self, entries: Iterable[Entry]) -> list[tuple[Entry, Turn]]:
+        """Entries with their turns, edits applied."""
+        turns = [(entry, self.turn(entry)) for entry in entries]
         revisions = self.state.revisions
         edits = {turn.id: revisions[turn.id] for _, turn in turns if turn.id in revisions} if revisions else {}
         if edits:

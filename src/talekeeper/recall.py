@@ -11,7 +11,8 @@ nothing about other turns (I3):
 - the session: where much of a session answers, all of it counts a little more;
 - how telling the turn is by itself: a name, a number, a day more than small talk.
 
-A turn that holds the query word for word comes first, so a distinctive phrase finds its turn in a story of any length (I1).
+A turn that holds the query word for word comes first, so a distinctive phrase finds its turn in a story of any length (I1). It is looked
+for among all turns that have every word of the query, the common ones as well, and not among the best by their words alone.
 """
 
 from __future__ import annotations
@@ -20,9 +21,11 @@ import math
 from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import reduce
 from heapq import nlargest
-from itertools import groupby
-from typing import NamedTuple
+from itertools import chain, groupby
+from operator import or_
+from typing import NamedTuple, TypeAlias
 
 from talekeeper.summarize.salience import Known, Said, tellings
 from talekeeper.terms import bare, bare_forms, holds, index_terms, sought, words
@@ -31,6 +34,9 @@ from talekeeper.times import Times, near, times_in
 K1, B = 1.2, 0.5
 CANDIDATES = 200
 MOST_CANDIDATES = 2000
+MANY, MOST_SPLIT = 1024, 8
+READ_AT_ONCE, MOST_READ = 64, 2000
+"""Of turns that may hold the query so many are read as they come; where there are more, its common words make them fewer first."""
 LENDERS, MOST_LENT_TO = 48, 480
 PHRASE_BONUS = 1000.0
 BARE_SHARE = 0.9
@@ -55,17 +61,75 @@ _LIGHT = frozenset(words("get go make take say come tell give put let want know 
 _LIGHT_WEIGHT = 0.3
 """What the commonest verbs count of what they would by their rarity: a question has one for its grammar, and an answer needs none."""
 
+# -- places ------------------------------------------------------------------------------------------------------------
+
+Places: TypeAlias = Sequence[int] | int
+"""The numbers of turns, each of them once; where there are many, as the bits of one number. A word may stand in every turn of a long story:
+what a hundred thousand turns have in common is found in no time that way."""
+
+
+def packed(places: Places) -> int:
+    """The same as bits."""
+    if isinstance(places, int):
+        return places
+    flags = bytearray((max(places, default=0) >> 3) + 1)
+    for number in places:
+        flags[number >> 3] |= 1 << (number & 7)
+    return int.from_bytes(flags, "little")
+
+
+def unpacked(bits: int, most: int | None = None) -> list[int]:
+    """The same as numbers, the greatest first; the first so many of them."""
+    row = f"{bits:b}"
+    last, at, numbers = len(row) - 1, row.find("1"), list[int]()
+    while at >= 0 and len(numbers) != most:
+        numbers.append(last - at)
+        at = row.find("1", at + 1)
+    return numbers
+
+
+def numbers(places: Places) -> Sequence[int]:
+    """The same as numbers, in any order."""
+    return unpacked(places) if isinstance(places, int) else places
+
+
+def up_to(last: int, places: Places) -> Places:
+    """Those up to that number, of places in order."""
+    return places & ((2 << last) - 1) if isinstance(places, int) else places[: bisect_right(places, last)]
+
+
+def united(pieces: Sequence[Places]) -> Places:
+    """What is in any of the pieces, which have nothing in common."""
+    few = [piece for piece in pieces if not isinstance(piece, int)]
+    numbers = few[0] if len(few) == 1 else list(chain.from_iterable(few))
+    if len(few) == len(pieces) and len(numbers) <= MANY:
+        return numbers
+    bits = packed(numbers)
+    for piece in pieces:
+        bits |= piece if isinstance(piece, int) else 0
+    return bits
+
+
+def _count(places: Places | set[int]) -> int:
+    return places.bit_count() if isinstance(places, int) else len(places)
+
+
 # -- candidates --------------------------------------------------------------------------------------------------------
 
 
 class Query:
-    """A question to a memory: its telling words, how those with marks read without them, and the times it names."""
+    """A question to a memory: its telling words, how those with marks read without them, and the times it names.
 
-    __slots__ = ("bare", "text", "times", "words")
+    `common`: its other words, where it has any, the rarer ones first as a rule; `quotes`: whether it may be a quotation."""
+
+    __slots__ = ("bare", "common", "quotes", "text", "times", "words")
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.words = sought(text)
+        every = words(text)
+        self.common = sorted(set(every).difference(self.words), key=lambda word: (-len(word), word))  # the shorter, the commoner
+        self.quotes = len(every) > 1
         self.bare = {} if text.isascii() else bare_forms(text, self.words)
         self.times: Times = times_in(text)
 
@@ -91,11 +155,10 @@ class Candidates(NamedTuple):
     weights: dict[str, float]
     bare: Mapping[str, tuple[str, float]] = {}
 
-    @property
-    def complete(self) -> float:
-        """What a turn with every word is worth, in one form or the other."""
-        bare = self.bare
-        return _total(bare[word][1] if word in bare else weight for word, weight in self.weights.items())
+    def adding(self, said: Mapping[int, Said]) -> Candidates:
+        """With these turns among them, as they read."""
+        new = {number: worth_of(turn, self) for number, turn in said.items() if number not in self.worth}
+        return self._replace(worth=new | self.worth) if new else self
 
 
 def _total(weights: Iterable[float]) -> float:
@@ -111,38 +174,92 @@ def effort(room: int | None) -> float:
 
 
 def candidates(
-    words: Sequence[str], postings: Sequence[Sequence[int]], heard: int, effort: float = 1.0,
-    bare: Mapping[str, tuple[str, Sequence[int]]] = {},
+    words: Sequence[str], postings: Sequence[Places], heard: int, effort: float = 1.0,
+    bare: Mapping[str, tuple[str, Places]] = {},
 ) -> Candidates:  # fmt: skip
     """The turns that share the most telling words with the query.
 
     `postings` has, for each word, the numbers of the turns that the seat heard; `heard` is how many it heard in all. `bare` has, for some
     of the words, what they are without their marks, and the turns that have that."""
     enough = int(CANDIDATES * effort)
-    found = list(zip(words, map(set, postings), strict=True))
-    weights = {word: _weight(word, len(places), heard) for word, places in found}
+    found = [(word, places if isinstance(places, int) else set(places)) for word, places in zip(words, postings, strict=True)]
+    weights = {word: _weight(word, _count(places), heard) for word, places in found}
     rows = [(weights[word], places) for word, places in found]
     less: dict[str, tuple[str, float]] = {}
     for word, places in found if bare else ():
         form, others = bare.get(word, ("", ()))
-        if more := set(others) - places:
-            less[word] = form, _weight(word, len(places) + len(more), heard)
+        if more := _besides(others, places):
+            less[word] = form, _weight(word, _count(places) + _count(more), heard)
             rows.append((less[word][1], more))
-    rows.sort(key=lambda row: (-row[0], len(row[1])))
-    worth = _add_up(rows, enough)
+    rows.sort(key=lambda row: (-row[0], _count(row[1])))
+    worth = _worth(rows, enough)
     last = _last_of(enough, worth)
     known = [(each, place) for place, each in worth.items() if each >= last]
     best = sorted([row for row in known if row[0] > last], reverse=True)
-    # Where all of them share every word, only their order can tell them apart.
+    # Where all of them share every word, many are as good as each other, and may read the same.
     most = enough if best else MOST_CANDIDATES
     even = sorted([place for each, place in known if each == last], reverse=True)[: most - len(best)]
     return Candidates({place: each for each, place in best} | dict.fromkeys(even, last), weights, less)
+
+
+def _besides(others: Places, places: int | set[int]) -> int | set[int]:
+    """Those of the others that are not among the places."""
+    if isinstance(others, int) or isinstance(places, int):
+        return packed(others) & ~(places if isinstance(places, int) else packed(list(places)))
+    return set(others) - places
+
+
+def having_all(words: Sequence[str], postings: Sequence[Places], bare: Mapping[str, tuple[str, Places]] = {}) -> int:
+    """The turns that have every word, in one form or the other."""
+    rows = [(places, bare[word][1] if word in bare else 0) for word, places in zip(words, postings, strict=True)]
+    rows.sort(key=lambda row: _count(row[0]) + _count(row[1]))
+    bits = packed(rows[0][0]) | packed(rows[0][1]) if rows else 0
+    for places, others in rows[1:]:
+        if not bits:
+            break
+        bits &= packed(places) | packed(others)
+    return bits
 
 
 def _weight(word: str, times: int, heard: int) -> float:
     """What a word counts: the more, the fewer turns have it."""
     rarity = math.log(1 + (max(heard, times) - times + 0.5) / (times + 0.5))
     return _LIGHT_WEIGHT * rarity if word in _LIGHT else rarity
+
+
+def _worth(rows: Sequence[tuple[float, int | set[int]]], enough: int) -> dict[int, float]:
+    """What turns are worth by the words they have, given with their weights, the rarest first. Turns that have nothing but words that many
+    have are not counted one by one: of those that have the same ones, the newest will do."""
+    rows = _with_few_long(rows)
+    long = [(weight, places) for weight, places in rows if isinstance(places, int)]
+    counted = packed(list(set[int]().union(*(places for _, places in rows if isinstance(places, set))))) if long else 0
+    worth = _add_up([(weight, set(unpacked(row & counted)) if isinstance(row, int) else row) for weight, row in rows], enough)
+    left = enough
+    for each, bits in sorted(_alike(long, counted).items(), reverse=True):
+        if left > 0:
+            worth |= dict.fromkeys(unpacked(bits, MOST_CANDIDATES), each)
+            left -= bits.bit_count()
+    return worth
+
+
+def _with_few_long(rows: Sequence[tuple[float, int | set[int]]]) -> Sequence[tuple[float, int | set[int]]]:
+    """The same, with no more rows of bits than can all be held against each other."""
+    lengths = sorted([(places.bit_count(), at) for at, (_, places) in enumerate(rows) if isinstance(places, int)])
+    spread = {at for _, at in lengths[:-MOST_SPLIT]}
+    return [(weight, set(unpacked(row)) if isinstance(row, int) and at in spread else row) for at, (weight, row) in enumerate(rows)]
+
+
+def _alike(rows: Sequence[tuple[float, int]], without: int) -> dict[float, int]:
+    """By what they are worth, the turns that have any of these words, and are none of those that are counted without."""
+    alike = {0.0: reduce(or_, [places for _, places in rows], 0) & ~without}
+    for weight, places in rows:
+        parted: dict[float, int] = defaultdict(int)
+        for worth, bits in alike.items():
+            having = bits & places
+            parted[worth + weight] |= having
+            parted[worth] |= bits ^ having
+        alike = {worth: bits for worth, bits in parted.items() if bits}
+    return alike
 
 
 def _add_up(rows: Sequence[tuple[float, set[int]]], enough: int) -> dict[int, float]:
@@ -220,8 +337,9 @@ class Scored(NamedTuple):
 class Ranking:
     """The turns of a view that answer a query. It says whose words it has to see, which are few, and then in what order they answer."""
 
-    def __init__(self, query: Query, found: Candidates, view: View) -> None:
-        self._query, self._view = query, view
+    def __init__(self, query: Query, found: Candidates, view: View, quoted: Mapping[int, float] = {}) -> None:
+        """`quoted`: the turns that hold the query word for word, and what that is worth."""
+        self._view, self._quoted = view, quoted
         sizes = view.sizes
         average = max(1.0, view.average)
         counts = {size: _by_length(size, average) for size in {sizes[number] for number in found.worth}}
@@ -230,13 +348,11 @@ class Ranking:
         _weigh_speakers(self._scores, query, view)
         _weigh_times(self._scores, query, view)
         self._best = [number for _, number in nlargest(WEIGHED, zip(self._scores.values(), self._scores, strict=True))]
-        complete = found.complete * (1 - 1e-9)
-        self._whole = [number for number, worth in found.worth.items() if worth >= complete] if len(found.weights) > 1 else []
 
     @property
     def unread(self) -> set[int]:
-        """The turns whose words it has to see: the best, what stands before each of them, and those that may hold the whole query."""
-        return {*self._best, *self._whole, *(before for before in map(self._before, self._best) if before is not None)}
+        """The turns whose words it has to see: the best, and what stands before each of them."""
+        return {*self._best, *(before for before in map(self._before, self._best) if before is not None)}
 
     def _before(self, number: int) -> int | None:
         close = self._view.before.get(number)
@@ -252,15 +368,14 @@ class Ranking:
         enough = least * max(scores.values(), default=0.0)
         scores = {number: score for number, score in scores.items() if score >= enough}
         _weigh_sessions(scores, self._view)
-        for number in self._whole:
-            if bonus := _bonus(said[number].text, self._query.text):
-                scores[number] = scores.get(number, 0.0) + bonus
+        for number, bonus in self._quoted.items():
+            scores[number] = scores.get(number, 0.0) + bonus
         for score, number in sorted([(score, number) for number, score in scores.items() if score > 0], reverse=True):
             yield Scored(number, round(score, 6), number in self._own)
 
 
-def _bonus(text: str, phrase: str) -> float:
-    """What it is worth that a text holds the phrase; a little less where not all marks are the same."""
+def bonus(text: str, phrase: str) -> float:
+    """What it is worth that a text holds the phrase: nothing where it does not, and a little less where not all marks are the same."""
     if holds(text, phrase):
         return PHRASE_BONUS
     if text.isascii() and phrase.isascii():

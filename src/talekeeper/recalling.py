@@ -7,10 +7,8 @@ reading goes on until the neighbours *in the seat's view* are found, for what a 
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache, partial
-from itertools import chain
 
 from talekeeper import recall
 from talekeeper.errors import Conflict
@@ -19,7 +17,7 @@ from talekeeper.index import Heard
 from talekeeper.model import Turn
 from talekeeper.paragraphs import Line
 from talekeeper.ports import Entry, Position
-from talekeeper.recall import Candidates, Query, Ranking, Scored, View
+from talekeeper.recall import Candidates, Places, Query, Ranking, Scored, View
 from talekeeper.terms import SESSION_MARK
 
 _new_position = partial(tuple.__new__, Position)
@@ -42,18 +40,44 @@ async def recollect(
     if not found.worth:
         return []
     reader = _Reader(hot, seat)
+    whole = recall.having_all(query.words, postings[:known], bare) if query.quotes else 0
+    quoted = await _quoted(reader, query, await _holders(hot, seat, query, whole, effort))
+    found = found.adding({number: turn for number, (turn, _) in quoted.items()})
     average = heard.tokens / max(1, heard.turns)
     lenders = recall.lending(found, average, effort)
     await reader.look(set(found.worth).union(*(range(number - wide, number + wide + 1) for number, wide in lenders.items())))
     found = await _as_it_reads(reader, found)
     lenders = {number: wide for number, wide in lenders.items() if number in found.worth}
     after, before = await reader.around(lenders, 1), await reader.around(lenders, -1)
-    ranking = Ranking(query, found, View(reader.heard.turns, reader.heard.sizes, after, before, sorted(sessions), average))
+    view = View(reader.heard.turns, reader.heard.sizes, after, before, sorted(recall.numbers(sessions)), average)
+    ranking = Ranking(query, found, view, {number: bonus for number, (_, bonus) in quoted.items()})
     said = await reader.read(ranking.unread)
     order = [row for row in ranking.order(said, hot.index.features, 0.0 if own else recall.AROUND) if row.own or not own]
     # A session's title takes no turn's place, unless it is what was asked for, word for word (I1).
     told = [row for row in order if reader.heard.turns[row.seq].kind != "session" or row.score >= recall.PHRASE_BONUS]
     return await _first(hot, reader, told or order, limit, tokens)
+
+
+async def _holders(hot: Hot, seat: str, query: Query, places: int, effort: float) -> Sequence[int]:
+    """Of the turns that have every telling word of the query, those that may hold it word for word: where there are many, such as have its
+    common words, too. Of more than can be read, the newest."""
+    for word in query.common:
+        if places.bit_count() <= recall.READ_AT_ONCE:
+            break
+        (having,) = await _postings(hot, seat, [word])
+        places &= recall.packed(having)
+    return recall.unpacked(places, int(recall.MOST_READ * effort))
+
+
+async def _quoted(reader: _Reader, query: Query, numbers: Sequence[int]) -> dict[int, tuple[Turn, float]]:
+    """Those of the entries that hold the query word for word, as they read now, and what that is worth."""
+    await reader.look(numbers)
+    edits = reader.heard.edits
+    await reader.look(edits.values())
+    meant = [number for number in dict.fromkeys(edits.get(number, number) for number in numbers) if number in reader.heard.turns]
+    said = await reader.read(meant)
+    held = [(number, said[number], recall.bonus(said[number].text, query.text)) for number in meant if number in said]
+    return {number: (turn, bonus) for number, turn, bonus in held if bonus}
 
 
 async def _first(
@@ -83,19 +107,18 @@ def _size(reader: _Reader, seq: int, stamps: Callable[[str], int]) -> int:
     return reader.heard.sizes[seq] - (0 if when is None else stamps(when))
 
 
-async def _postings(hot: Hot, seat: str, wanted: Sequence[str]) -> list[Sequence[int]]:
+async def _postings(hot: Hot, seat: str, wanted: Sequence[str]) -> list[Places]:
     """For each word the numbers of the entries that the seat heard: the tail that is not indexed yet, and indexed ones on this path."""
     tail = hot.tail_terms()
     start = tail[0][0].seq if tail else hot.path.head + 1
     last = {branch: min(limit, start - 1) for branch, limit in [*hot.path.limits.items(), (hot.path.branch, hot.path.head)]}
     mine = hot.channels_of(seat)
     found = await hot.index.search(wanted, partial(hot.shared.store.search, hot.shared.record.id))
-    postings: list[Sequence[int]] = []
-    for word, places in zip(wanted, found, strict=True):
-        pieces = [seqs[: bisect_right(seqs, last.get(branch, 0))] for branch, channel, seqs in places if channel in mine]
+    postings: list[Places] = []
+    for word, posted in zip(wanted, found, strict=True):
+        pieces = [recall.up_to(last.get(branch, 0), places) for branch, channel, places in posted if channel in mine]
         pieces.append([entry.seq for entry, terms in tail if word in terms and entry.channel in mine])
-        pieces = [piece for piece in pieces if piece]
-        postings.append(pieces[0] if len(pieces) == 1 else list(chain.from_iterable(pieces)))
+        postings.append(recall.united([piece for piece in pieces if piece]))
     return postings
 
 

@@ -23,7 +23,7 @@ def _check_shares(what: str, **shares: float) -> None:
 
 def _check_heading(heading: str) -> None:
     """Counts of lines add up only if each ends with a newline and begins with something to see, other than a slash."""
-    rim.text(heading, "a heading")
+    rim.text(heading, "a heading", too_long="shorten it")
     if not heading.endswith("\n") or heading[0].isspace() or heading[0] == "/":
         raise InvalidInput(
             f"a heading must be a whole line that begins with something to see and ends with a newline, not {quoted(heading)}"
@@ -63,7 +63,7 @@ class Part:
         if self.topic != "":
             rim.name(self.topic, f"topic of {self.name}")
             rim.whole(self.most, f"most of {self.name}", least=1)
-        _check_line(rim.text(self.line, f"line of {self.name}"), self.name)
+        _check_line(rim.text(self.line, f"line of {self.name}", too_long="shorten it"), self.name)
         _check_heading(self.heading)
 
 

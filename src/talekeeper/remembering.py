@@ -6,26 +6,22 @@ taken in first.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from functools import cache, partial
 from heapq import nlargest
 
 from talekeeper import rim
 from talekeeper.assembly import PINNED, Row, assemble, note_row, turn_rows
 from talekeeper.context import MORE_TO_CHOOSE, Plan, make_plan, make_recap, make_stretch
-from talekeeper.cuts import Wish, has_canon, model_cut
-from talekeeper.errors import BudgetTooSmall, Conflict, InvalidInput, UnknownFold, WrongType, quoted
-from talekeeper.folds import Missing, Node, first_key, rewritten_key
-from talekeeper.hot import FURLED, Hot
+from talekeeper.cuts import Wish, has_canon
+from talekeeper.errors import BudgetTooSmall, InvalidInput, WrongType, quoted
+from talekeeper.folds import Missing
+from talekeeper.hot import FURLED
 from talekeeper.marking import Gathering, V, gather, read_marks, topics
 from talekeeper.model import (
     AUTHOR_KINDS,
     HEARD_KINDS,
-    Block,
     Context,
     Fold,
-    Item,
     Marked,
     MemoryKey,
     Recap,
@@ -34,12 +30,13 @@ from talekeeper.model import (
     Turn,
     TurnRef,
 )
-from talekeeper.paragraphs import Line, Sources, Unfold, as_fold
+from talekeeper.paragraphs import Line, Unfold, as_fold
 from talekeeper.ports import Span, TokenCounter
 from talekeeper.recalling import recollect
 from talekeeper.recipe import DEFAULT_RECIPE, Note, Part, Recipe, mark_note
 from talekeeper.state import COMMON
-from talekeeper.trees import leaves_after, roots_until
+from talekeeper.tracing import Tracing
+from talekeeper.trees import roots_until
 
 PAGE = 512
 """So many entries of the log are read at once; fewer, where only a few are wanted."""
@@ -47,10 +44,8 @@ PATIENCE = 3
 """So often one looks again who is disturbed by others that go back; then these have to wait."""
 
 
-class Remembering:
+class Remembering(Tracing):
     """Reads one branch of a story."""
-
-    _hot: Hot
 
     @property
     def key(self) -> MemoryKey:
@@ -96,10 +91,12 @@ class Remembering:
         if budget is not None:
             rim.whole(budget, "budget")
         if query is not None:
-            rim.text(query, "query")
+            rim.query(query)
         if not isinstance(recipe, Recipe):
             raise WrongType(f"recipe must be a Recipe, not {type(recipe).__name__}")
         given = rim.extras(extras)
+        for note in (note for notes in given.values() for note in notes):
+            _check_note(note)
 
         async def look() -> Context:
             if hot.head - hot.saved_at > FURLED:
@@ -169,8 +166,6 @@ class Remembering:
             raise InvalidInput(
                 f"the recipe has no part {quoted(min(unknown, key=str))}; it has: {', '.join(part.name for part in recipe.volatile)}"
             )
-        for note in (note for notes in extras.values() for note in notes):
-            _check_note(note)
         pins = await self._pins(view)
         rows = {name: [note_row(note, counter.count) for note in notes] for name, notes in extras.items()}
         kept = self._kept(rows, pins, recipe)
@@ -254,7 +249,7 @@ class Remembering:
         hot = self._hot
         rim.known_seat(seat, hot.state.seats)
         rim.whole(limit, "limit")
-        rim.text(query, "query")
+        rim.query(query)
         found = await self._steadily(lambda: recollect(hot, seat, query, limit=limit, own=True))
         return [Recollection(turn=line.turn, score=score) for line, score in found]
 
@@ -407,15 +402,7 @@ class Remembering:
         """Entries by number, as they read now."""
         hot = self._hot
         found = await hot.read(spans=[Span(*piece) for piece in hot.path.spans(first, last)])
-        revisions = hot.state.revisions
-        turns = [hot.turn(entry) for entry in found.entries]
-        edits = {turn.id: revisions[turn.id] for turn in turns if turn.id in revisions and turn.text}
-        if edits:
-            texts = {entry.position: entry.text for entry in (await hot.read(positions=[edit.at for edit in edits.values()])).entries}
-            turns = [
-                turn._replace(text=texts[edits[turn.id].at], revision=edits[turn.id].times) if turn.id in edits else turn for turn in turns
-            ]
-        return [turn for turn in turns if turn.text or turn.kind in AUTHOR_KINDS]
+        return [turn for _, turn in await hot.as_of_now(found.entries) if turn.text or turn.kind in AUTHOR_KINDS]
 
     async def turn(self, turn: TurnRef) -> Turn:
         """One turn of this branch, as it reads now."""
@@ -450,73 +437,6 @@ class Remembering:
             return [as_fold(node, sources) for node in sorted(nodes, key=lambda node: node.first)]
 
         return await self._steadily(lambda: hot.supply(look))
-
-    async def fold(self, fold: str, *, seat: str | None = None) -> Fold:
-        """One fold by its id; as the seat remembers it, where one is named. `UnknownFold` for what is not in that seat's memory."""
-        node = await self._node_for(fold, seat)
-        return await self._hot.supply(lambda: as_fold(node, self._sources(seat)))
-
-    async def history(self, fold: str, *, seat: str | None = None) -> list[Fold]:
-        """What has stood in this fold's place, oldest first: what was picked from the turns, what a model made of it, what the author
-        wrote over it. The last one is the fold itself."""
-        hot = self._hot
-        node = await self._node_for(fold, seat)
-        line = [first_key(node)]
-        while line[-1] != node.key:
-            written = [entry for entry in (await hot.read(targeting=line[-1:])).entries if hot.path.has(entry.branch, entry.seq)]
-            line += [rewritten_key(line[-1], hot.turn(entry).id) for entry in written if entry.text][-1:] or [node.key]
-        kept = await hot.read(folds=line)
-        known = {record.key for record in kept.folds} | {key for key in line if hot.state.shelf.get(key) is not None}
-        nodes = [await self._node_at(key) for key in line if key in known]  # what an author wrote may have been forgotten since
-        return await hot.supply(lambda: [made for one in nodes for made in self._tellings(one, seat)])
-
-    def _tellings(self, node: Node, seat: str | None) -> list[Fold]:
-        sources = self._sources(seat)
-        shown = as_fold(node, sources)
-        return [shown] if shown.made_by != "model" else [as_fold(node, dataclasses.replace(sources, modelled=lambda: 0)), shown]
-
-    def _sources(self, seat: str | None) -> Sources:
-        """What folds are read from. For a seat, models' texts are shown as far as its contexts show them (I3)."""
-        sources = self._hot.sources()
-        if seat is None:
-            return sources
-        return dataclasses.replace(sources, modelled=cache(partial(model_cut, self._hot.state.seats[seat], seat, sources)))
-
-    async def _node_for(self, fold: str, seat: str | None) -> Node:
-        """A fold that is in the seat's memory."""
-        hot = self._hot
-        if seat is not None:
-            rim.known_seat(seat, hot.state.seats)
-        await hot.refresh()
-        node = await self._node(fold)
-        if seat is not None and not await hot.supply(lambda: hot.state.holds(seat, node)):
-            raise UnknownFold(f"no fold {quoted(fold)} in the memory of {seat!r}")
-        return node
-
-    async def _node(self, fold: str) -> Node:
-        if not isinstance(fold, str):
-            raise WrongType(f"a fold is named by its id, a string, not by {type(fold).__name__}")
-        try:
-            return await self._node_at(self._hot.shared.names.fold(fold))
-        except Conflict:
-            raise UnknownFold(f"no fold {quoted(fold)} in this story") from None
-
-    async def _node_at(self, key: str) -> Node:
-        return await self._hot.supply(lambda: self._hot.state.shelf.node(key))
-
-    async def sources(self, thing: Context | Block | Item | Fold | str) -> tuple[str, ...]:
-        """The ids of all turns that a context, a block, an item or a fold stands for, in order."""
-        hot = self._hot
-        if isinstance(thing, Context | Block):
-            parts = thing.blocks if isinstance(thing, Context) else thing.items
-            ids = [turn for part in parts for turn in await self.sources(part)]
-        elif isinstance(thing, Item):
-            ids = [turn for fold in thing.folds for turn in await self.sources(fold)] + list(thing.sources)
-        else:
-            node = await self._node(thing.id if isinstance(thing, Fold) else thing)
-            leaves = await hot.supply(lambda: list(leaves_after([node], 0, hot.state.shelf.children)))
-            ids = [ref.id for leaf in reversed(leaves) for ref in leaf.refs]
-        return tuple(dict.fromkeys(ids))
 
 
 def _few(lines: Iterable[Line], room: int) -> Iterator[Line]:

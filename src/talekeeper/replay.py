@@ -154,9 +154,8 @@ class _Past(_Bounds):
 
 async def snapshot_before(store: Store, record: StoryRecord, branch: Branch, seq: int) -> Snapshot | None:
     """The newest snapshot up to that entry, on the way that leads to the branch."""
-    path = path_to(record.branches, branch.id, seq)
-    on = [Span(number, first, min(last, seq)) for number, first, last in path.segments if first <= min(last, seq)]
-    return (await store.read(Read(record.id, snapshot_on=on))).snapshot
+    on = reversed(path_to(record.branches, branch.id, seq).spans(1, seq))
+    return (await store.read(Read(record.id, snapshot_on=[Span(*piece) for piece in on]))).snapshot
 
 
 async def snapshots_of(store: Store, story: int, branch: Branch, head: int) -> list[int]:

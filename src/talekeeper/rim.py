@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -22,10 +23,16 @@ MOST = 2**63 - 1
 LARGEST = 1e100
 """Beyond it sums and products of a few numbers might no longer be finite."""
 _ROLES = ("dm", "pc", "npc")
+_SEEN = re.compile(
+    r"[^\s\x00-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u2800\u3164"
+    r"\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+)
+"""A sign that can be seen: no blank, no control character, nothing of what Unicode lets be ignored."""
 
 
-def text(value: object, what: str = "text") -> str:
-    """A text that may be stored: a non-blank string of at most 100 KB, without NUL bytes or lone surrogates."""
+def text(value: object, what: str = "text", *, too_long: str = "split it into several turns") -> str:
+    """A text that may be stored: a non-blank string of at most 100 KB, without NUL bytes or lone surrogates. `too_long`: what to do about
+    one that is longer."""
     if not isinstance(value, str):
         raise WrongType(f"{what} must be a string, not {type(value).__name__}")
     if value.isascii():
@@ -38,17 +45,27 @@ def text(value: object, what: str = "text") -> str:
                 f"{what} has a lone surrogate at character {exc.start}: it was not read as UTF-8, or was cut in two"
             ) from exc
     if size > MAX_TEXT_BYTES:
-        raise InvalidInput(f"{what} has {size} bytes, at most {MAX_TEXT_BYTES} (100 KB) are taken: split it into several turns")
+        raise InvalidInput(f"{what} has {size} bytes, at most {MAX_TEXT_BYTES} (100 KB) are taken: {too_long}")
     if "\0" in value:
         raise InvalidInput(f"{what} has a NUL byte at character {value.index(chr(0))}")
-    if not value or value.isspace():
+    if not "!" <= value < "\x7f" and not seen(value):  # what begins with an ASCII sign needs no look
         raise InvalidInput(f"{what} is blank: it needs at least one sign that can be seen")
     return value
 
 
+def query(value: object) -> str:
+    """What is asked of a memory: such a text, too."""
+    return text(value, "query", too_long="ask in fewer words, the telling ones are enough")
+
+
+def seen(value: str) -> bool:
+    """Whether there is a sign in the text that can be seen."""
+    return _SEEN.search(value) is not None
+
+
 def name(value: object, what: str) -> str:
     """A short text on one line: an id, a label, a place."""
-    checked = text(value, what)
+    checked = text(value, what, too_long="shorten it")
     if len(checked) > MAX_NAME:
         raise InvalidInput(f"{what} has {len(checked)} characters, at most {MAX_NAME} are taken")
     if not checked.isprintable():
@@ -215,8 +232,11 @@ def mark_text(value: Mark) -> str:
     if not isinstance(value.data, Mapping):
         raise WrongType(f"a mark's data must be a mapping, not {type(value.data).__name__}")
     try:
-        return text(json.dumps(dict(value.data), ensure_ascii=False, allow_nan=False, separators=(",", ":")), "a mark's data")
+        data = text(json.dumps(dict(value.data), ensure_ascii=False, allow_nan=False, separators=(",", ":")), "a mark's data")
     except (TypeError, ValueError, RecursionError) as exc:
         if isinstance(exc, InvalidInput):
             raise
         raise InvalidInput(f"a mark's data must be made of JSON values: {exc}") from exc
+    if "\\u0000" in data.replace("\\\\", ""):
+        raise InvalidInput("a mark's data has a NUL byte in it")
+    return data

@@ -18,6 +18,18 @@ OPEN_ENDED = 1 << 60
 MAIN = "main"
 """The branch that is opened where nobody names one: every story has it from its beginning, and for ever."""
 
+UNFINISHED = "importing"
+"""The mark in the config of a story whose import has not come to its end: all of it is there, or nothing, so nobody may open it."""
+
+
+def check_finished(record: StoryRecord) -> None:
+    """Raises `UnknownStory` where the story is not there yet, or never will be."""
+    if UNFINISHED in record.config:
+        raise UnknownStory(
+            f"the import of the story {record.key.composite()!r} is not finished: wait, if it is under way in another process; if it was "
+            f"broken off, delete it and import it again"
+        )
+
 
 def seat_to_json(seat: Seat) -> dict[str, Any]:
     return {

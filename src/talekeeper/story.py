@@ -8,13 +8,13 @@ own; here is what an author does with a story: going back, branching, editing, f
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from talekeeper import rim
 from talekeeper.errors import Conflict, InvalidInput, UnknownBranch, UnknownFold, UnknownTurn, WrongType, quoted
-from talekeeper.folds import rewritten_key
+from talekeeper.folds import Node, extract, make_parent, revise, rewrite, rewritten_key
 from talekeeper.forgetting import erasure
 from talekeeper.marking import Gathering, V, marked, store_gathered
 from talekeeper.model import AUTHOR_KINDS, BranchInfo, Fold, Health, HealthState, Mark, Marked, Stats, Turn, TurnRef
@@ -241,13 +241,17 @@ class Story(Telling, Remembering):
                 raise UnknownTurn("the story has no turn yet that could be told again")
             if old.kind not in SPOKEN:
                 raise InvalidInput(f"the newest turn is {old.kind!r}: only what was told can be told again")
+            if not old.text:
+                raise InvalidInput("the newest turn was forgotten, and cannot be told again: append another")
             meant = old
             draft = Draft(
                 old.speaker, text, old.audience, old.location, old.kind, voice or old.voice or None, named, when or old.when, id,  # type: ignore[arg-type]
             )  # fmt: skip
             draft = self._check(draft)
             later = [entry for entry in later if old.id not in targets(entry.extra)]
-            return self._retold(record, draft, await self._place(old.seq - 1), later)
+            later = [entry for entry in later if entry.kind != "override" or await hot.has_fold(entry)]
+            behind = await self._place(old.seq - 1)
+            return await hot.supply(lambda: self._retold(record, draft, behind, later))
 
         async with hot.lock:
             await hot.refresh()
@@ -259,17 +263,56 @@ class Story(Telling, Remembering):
             return hot.turn(written.entries[0])
 
     def _retold(self, record: StoryRecord, draft: Draft, behind: Position, later: Sequence[Entry]) -> Commit:
-        """The draft in the place of the newest turn, and behind it what the author did later."""
+        """The draft in the place of the newest turn, and behind it what the author did later. May raise `Missing`."""
         hot = self._hot
         branches, channels = self._rewound(behind), dict[int, tuple[str, ...]]()
-        if any(entry.kind == "edit" for entry in later):  # an author's fold lasts until a source of it changes, and one has
-            later = [entry for entry in later if entry.kind != "override"]
-        entries = [self._entry(draft, behind.seq + 1, channels), *later]
-        entries = [entry._replace(branch=branches[-1].id, seq=behind.seq + place) for place, entry in enumerate(entries, 1)]
+        told = self._entry(draft, behind.seq + 1, channels)._replace(branch=branches[-1].id)
+        copies, folds = self._carried_over(later, told.position)
         return Commit(
             story=record.id, rev=record.rev, touch=True, heads={hot.path.branch: hot.head}, channels=channels, branches=branches,
-            entries=entries,
+            entries=[told, *copies], folds=[fold.record() for fold in folds],
         )  # fmt: skip
+
+    def _carried_over(self, later: Iterable[Entry], behind: Position) -> tuple[list[Entry], Iterable[Node]]:
+        """What the author did after the newest turn once more, behind an entry of another line, where all of it has new ids: what it says
+        of itself (marks that drop marks, revisions that are edits, folds that were written over) is renamed. With the folds that get new
+        keys by that: they are stored with it, so that it is forgotten with what they are made of. May raise `Missing`."""
+        hot = self._hot
+        names, shelf = hot.shared.names, hot.state.shelf
+        entries: list[Entry] = []
+        ids, folds, touched = dict[str, str](), dict[str, Node](), list[int]()
+        places: dict[tuple[int, ...], tuple[int, int]] = {}
+
+        def fold(key: str) -> Node:
+            node = folds.get(key) or shelf.node(key)
+            if key in folds or node.author or not any(node.first <= seq <= node.last for seq in touched):
+                return node
+            made = make_parent([fold(child) for child in node.children]) if node.level else node
+            for ref in node.refs:
+                made = revise(made, ref.id, ids[ref.revision]) if ref.revision in ids else made
+            if made.key != key:
+                made.sentences, folds[key] = extract(node, shelf.children, hot.turns_of), made
+            return folds.get(key, node)
+
+        for entry in later:
+            extra: dict[str, Any] = {**(entry.extra or {})}
+            place = Position(behind.branch, behind.seq + len(entries) + 1)
+            old, new = names.name(*entry.position), names.name(*place)
+            if entry.kind == "mark" and entry.text:
+                extra["sources"] = [[turn, ids.get(revision, revision), seq] for turn, revision, seq in extra["sources"]]
+                extra["drops"] = [[*row[:3], *places.get(tuple(row[3:]), row[3:])] for row in extra.get("drops", ())]
+            elif entry.kind == "edit":
+                touched.append(extra["at"][1])
+            elif entry.kind == "override" and entry.text:
+                node = fold(extra["target"])
+                if node.closed >= behind.seq:
+                    continue  # made of the turn that is told again, or ended by it
+                folds[rewritten_key(extra["target"], old)] = rewrite(node, entry.text, new)
+                touched.append(node.first)
+                extra["target"] = node.key
+            ids[old], places[entry.seq, entry.branch] = new, (place.seq, place.branch)
+            entries.append(entry._replace(branch=place.branch, seq=place.seq, extra=extra))
+        return entries, folds.values()
 
     async def _newest(self) -> tuple[Turn | None, list[Entry]]:
         """The newest turn (as it was written, blank if it was forgotten), and what the author did after it."""
@@ -287,7 +330,8 @@ class Story(Telling, Remembering):
         return None, []
 
     async def swipes(self) -> list[Turn]:
-        """The turns that stood, on any branch, where the newest one stands now; that one is the last."""
+        """The other tellings of the newest turn, and that one as the last: what stood in its place on any branch, of the same kind and
+        speaker, heard by the same seats."""
         hot = self._hot
         await hot.refresh()
         current, _ = await self._newest()
@@ -300,7 +344,8 @@ class Story(Telling, Remembering):
             goes_on = before is not None and branch.id == before.branch
             if goes_on or (branch.at == current.seq - 1 and parent == before):
                 found += [hot.turn(entry) for entry in (await hot.read(positions=[Position(branch.id, current.seq)])).entries]
-        told = [turn for turn in found if turn.text and turn.kind not in AUTHOR_KINDS]
+        same = (current.kind, current.speaker, current.audience)
+        told = [turn for turn in found if turn.text and (turn.kind, turn.speaker, turn.audience) == same]
         return [turn for turn in told if turn.id != current.id] + [turn for turn in told if turn.id == current.id]
 
     # -- the author's hand -----------------------------------------------------------------------------------------------
@@ -312,11 +357,11 @@ class Story(Telling, Remembering):
         return edited._replace(text=text, revision=edited.revision + 1)
 
     async def pin(self, turn: TurnRef) -> Turn:
-        """Keeps a turn word for word in the context of everyone who heard it, whatever the budget."""
+        """Keeps a turn word for word in the context of everyone who heard it, whatever the budget. Once is enough."""
         return await self._author("pin", turn, "")
 
     async def unpin(self, turn: TurnRef) -> Turn:
-        """Takes a pin back."""
+        """Takes a pin back, if there is one."""
         return await self._author("unpin", turn, "")
 
     async def mark(
@@ -365,6 +410,8 @@ class Story(Telling, Remembering):
         async def make() -> Made:
             nonlocal target
             at, target = await hot.located(target)
+            if kind in ("pin", "unpin") and (target.id in hot.state.pins) == (kind == "pin"):
+                return [], {}
             number = hot.channel_number(target.audience)
             assert number is not None
             return [self._event(kind, "", text, None, number, 1, {"target": target.id, "at": list(at)})], {}
@@ -449,10 +496,12 @@ class Story(Telling, Remembering):
         await hot.refresh()
         await hot.shared.reload()
         await hot.refresh()
-        state, record = hot.state, hot.shared.record
+        state, record, spent = hot.state, hot.shared.record, hot.shared.record.spending
+        shared = state.folds_shared / max(1, state.folds_made)
         return Stats(
             turns=state.turns, tokens=state.tokens, sessions=state.sessions, branches=len(record.branches), channels=len(record.channels),
             seats={seat: {"turns": view.turns, "tokens": view.tokens} for seat, view in state.views.items() if seat != COMMON},
-            folds=state.folds_made, folds_shared=state.folds_shared, model_calls=record.spending.calls,
-            model_tokens_in=record.spending.tokens_in, model_tokens_out=record.spending.tokens_out, model_failures=record.spending.failures,
+            folds=state.folds_made, folds_shared=state.folds_shared, model_calls=spent.calls,
+            model_tokens_in=spent.tokens_in, model_tokens_out=spent.tokens_out, model_failures=spent.failures,
+            model_calls_saved=round(spent.calls * shared), model_tokens_saved=round((spent.tokens_in + spent.tokens_out) * shared),
         )  # fmt: skip

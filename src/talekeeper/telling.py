@@ -96,7 +96,7 @@ class Telling:
 
         `heard_by=None`: those present at `location` (by default where the speaker is); the speaker and every DM hear it in any case.
         `voice`: the name to show, where the speaker lends its voice to someone else. `when`: story time, shown with the turn.
-        `id`: your own id; appending it again returns the turn that is there. `marks`: what is to be noted about it, in the same step.
+        `id`: your own id; appending the same again returns the turn that is there. `marks`: what is to be noted about it, in the same step.
         `expected_version`: raise `Conflict` if anything came between."""
         hot = self._hot
         if voice is None and when is None and id is None and expected_version is None and not (mentions or cites or marks):
@@ -120,11 +120,12 @@ class Telling:
                     except Conflict:
                         await hot.refresh()
                     else:
-                        if unsaved >= ALWAYS_FEW or keeper.has_model:
-                            keeper._appended(hot)
                         name = shared.names.name(branch, seq)
                         turn = new_turn((name, seq, kind, speaker, called, text, audience, place, (), None, now, tokens, 0, None, ()))
-                        return hot.told(entry, turn, shown)
+                        hot.told(entry, turn, shown)
+                        if unsaved >= ALWAYS_FEW or keeper.has_model:
+                            keeper._appended(hot)
+                        return turn
             finally:
                 lock.release()
         draft = Draft(speaker, text, heard_by, location, kind, voice, mentions, when, id, cites, marks)
@@ -142,6 +143,8 @@ class Telling:
                 raise WrongType(f"each draft must be a Draft, not {type(draft).__name__}")
             drafts[at] = self._check(draft)
             await _breathe(at)
+        if len(drafts) > AT_ONCE:
+            await asyncio.to_thread(hot.shared.counter.count, "")  # the first time it may have tables to load
         known = partial(self._known_ids, drafts) if any(draft.id is not None for draft in drafts) else None
         async with hot.lock:
             if any(mark.of or mark.drops for draft in drafts for mark in draft.marks):
@@ -208,7 +211,10 @@ class Telling:
         for entry in (await self._hot.read(ids=list(wanted))).entries:
             assert entry.id is not None
             draft = wanted[entry.id]
-            known[entry.id] = await self._same(entry, draft.text, draft.kind, draft.speaker)
+            known[entry.id] = turn = await self._same(entry, draft.text, draft.kind, draft.speaker)
+            other = _difference(draft, turn, self._hot.state.dms)
+            if other and entry.text:
+                raise DuplicateId(f"the id {entry.id!r} belongs to a different turn, with another {other}")
         if known and len(known) < len(drafts):
             raise DuplicateId("some of these turns were appended before, some were not: append the new ones alone")
         return [known[draft.id] for draft in drafts if draft.id is not None and known]
@@ -223,7 +229,8 @@ class Telling:
         self, make: Callable[[], Made | Awaitable[Made]], expected_version: str | None = None,
         told_before: Callable[[], Awaitable[list[Turn]]] | None = None,
     ) -> list[Turn]:  # fmt: skip
-        """Writes what `make` says and returns the turns; those that were told before, where there are any. The lock is held.
+        """Writes what `make` says, if it is anything, and returns the turns; those that were told before, where there are any. The lock is
+        held.
 
         After someone else was first, both are asked again: whatever they build on, they have to look for it themselves each time."""
         hot = self._hot
@@ -243,6 +250,8 @@ class Telling:
                 made = make()
                 entries, channels = made if isinstance(made, tuple) else await made
                 self._expect(version)  # something may have been taken in meanwhile
+                if not entries:
+                    return []
                 rev = await shared.store.write(Commit(record.id, record.rev, entries, channels=channels, touch=bool(channels)))
             except Conflict:
                 if expected_version is not None or attempt == TRIES - 1:
@@ -309,7 +318,8 @@ class Telling:
             others = set(self._hot.shared.record.channels[entry.channel]) - set(audience)
             if others:
                 raise InvalidInput(f"a mark that {', '.join(sorted(others))} may not know cannot drop {name!r}, which they know")
-            dropped.append([entry.extra["topic"], entry.channel, entry.extra["rank"], entry.seq, entry.branch] if entry.extra else [])
+            assert entry.extra is not None
+            dropped.append([entry.extra["topic"], entry.channel, entry.extra["rank"], entry.seq, entry.branch])
         extra = {
             "topic": mark.topic, "rank": float(mark.rank), "keep": mark.keep, "target": [source.id for source in sources],
             "sources": [list(source[:3]) for source in sources], "drops": dropped,
@@ -394,18 +404,19 @@ class Telling:
 
     # -- who is where ----------------------------------------------------------------------------------------------------
 
-    async def enter(self, seat: str, location: str, *, text: str | None = None, id: str | None = None) -> Turn:
-        """Someone comes to a place; those who are there hear of it. Who comes from elsewhere is heard to leave first."""
+    async def enter(self, seat: str, location: str, *, text: str | None = None, id: str | None = None) -> Turn | None:
+        """Someone comes to a place; those who are there hear of it. Who comes from elsewhere is heard to leave first. Where they are
+        there already, only a `text` of yours is told; None without one."""
         rim.known_seat(seat, self._hot.state.seats)
         rim.name(location, "location")
         return await self._move(seat, location, text, id)
 
-    async def leave(self, seat: str, *, text: str | None = None, id: str | None = None) -> Turn:
-        """Someone goes, and hears nothing more until they enter again."""
+    async def leave(self, seat: str, *, text: str | None = None, id: str | None = None) -> Turn | None:
+        """Someone goes, and hears nothing more until they enter again. None, and nothing is told, where they are gone already."""
         rim.known_seat(seat, self._hot.state.seats)
         return await self._move(seat, None, text, id)
 
-    async def _move(self, seat: str, location: str | None, text: str | None, id: str | None) -> Turn:
+    async def _move(self, seat: str, location: str | None, text: str | None, id: str | None) -> Turn | None:
         hot = self._hot
         name = hot.state.seats[seat].label
         shown = rim.text(text) if text is not None else None
@@ -413,6 +424,8 @@ class Telling:
         def make() -> Made:
             state, channels, entries = hot.state, dict[int, tuple[str, ...]](), list[Entry]()
             here = state.presence.get(seat)
+            if seat in state.presence and here == location and not (location and shown):
+                return [], {}
             if (here is not None and here != location) or location is None:
                 heard = state.audience(seat, None, here)
                 words = shown if location is None and shown else f"{name} leaves {here}." if here else f"{name} leaves."
@@ -426,16 +439,22 @@ class Telling:
             return [*entries[:-1], entries[-1]._replace(id=id)], channels
 
         async with hot.lock:
-            return await self._once(id, "leave" if location is None else "enter", seat, make)
+            await hot.refresh()  # someone else may have moved them
+            told = await self._once(id, "leave" if location is None else "enter", seat, make, shown, location)
+        return told[-1] if told else None
 
-    async def _once(self, id: str | None, kind: str, speaker: str, make: Callable[[], Made]) -> Turn:
-        """Writes what `make` says and returns the last turn of it; the one that is there, where it was told before. The lock is held."""
+    async def _once(
+        self, id: str | None, kind: str, speaker: str, make: Callable[[], Made], text: str | None, location: str | None = None
+    ) -> list[Turn]:
+        """Writes what `make` says and returns the turns; the one that is there, where it was told before. The lock is held."""
 
         async def told_before() -> list[Turn]:
-            told = await self._told_before(id, kind=kind, speaker=speaker)
+            told = await self._told_before(id, text, kind, speaker)
+            if told is not None and location not in (None, told.location):
+                raise DuplicateId(f"the id {id!r} belongs to a different turn, with another location")
             return [] if told is None else [told]
 
-        return (await self._write(make, told_before=None if id is None else told_before))[-1]
+        return await self._write(make, told_before=None if id is None else told_before)
 
     async def begin_session(self, title: str | None = None, *, id: str | None = None) -> Turn:
         """A new session of the same story: everyone hears of it, and memory goes on."""
@@ -447,7 +466,7 @@ class Telling:
             return [self._event("session", "", words, None, everyone, 1)._replace(id=id)], channels
 
         async with self._hot.lock:
-            return await self._once(id, "session", "", make)
+            return (await self._once(id, "session", "", make, title))[-1]
 
     def _event(
         self, kind: str, speaker: str, text: str, location: str | None, channel: int, offset: int, extra: Mapping[str, Any] | None = None
@@ -463,6 +482,17 @@ class Telling:
     async def note(self, text: str, *, heard_by: Sequence[str] | None = None, mentions: Sequence[str] = (), id: str | None = None) -> Turn:
         """Adds to the canon: a character sheet, lore, an author's note. Everyone knows it unless `heard_by` says who."""
         return await self.append("", text, heard_by=heard_by, kind="note", mentions=mentions, id=id)
+
+
+def _difference(draft: Draft, turn: Turn, dms: Iterable[str]) -> str:
+    """What of the turn is another than the draft says; what that leaves open may have been anything. A DM may have joined since."""
+    if draft.heard_by is not None and {*draft.heard_by, draft.speaker}.difference(dms, ("",)) != set(turn.audience).difference(dms):
+        return "audience"
+    for name in ("location", "voice", "when"):
+        if getattr(draft, name) not in (None, getattr(turn, name)):
+            return name
+    given = (name for name in ("mentions", "cites") if getattr(draft, name))
+    return next((name for name in given if set(getattr(draft, name)) != set(getattr(turn, name))), "")
 
 
 def _turns(written: Iterable[Turn]) -> list[Turn]:

@@ -113,6 +113,7 @@ class Teller:
         before = self.story.head
         turn = await self._turn(beat)
         if beat.label:
+            assert turn is not None
             self.labels[beat.label] = (turn.id, before, self.told)
         self.told += 1
 
@@ -128,7 +129,7 @@ class Teller:
         else:
             await self.story.pin(turn)
 
-    async def _turn(self, beat: Beat) -> tk.Turn:
+    async def _turn(self, beat: Beat) -> tk.Turn | None:
         story = self.story
         if beat.do == "session":
             return await story.begin_session(beat.text)
@@ -140,11 +141,13 @@ class Teller:
             beat.who[0], beat.text, heard_by=beat.to, location=beat.place, kind=beat.kind, voice=beat.voice, marks=beat.marks,  # type: ignore[arg-type]
         )  # fmt: skip
 
-    async def _move(self, beat: Beat) -> tk.Turn:
-        """Moves the seats one after the other; the beat's text comes with the last, so that all of them hear it."""
+    async def _move(self, beat: Beat) -> tk.Turn | None:
+        """Moves the seats one after the other; the beat's text comes with the last, so that all of them hear it. Who is there already is
+        told to come, too: the golden files are of a log that has that line."""
+        names = {seat.id: seat.label for seat in self.story.seats}
         for seat in beat.who[:-1]:
-            await self._go(seat, beat.place, None)
+            await self._go(seat, beat.place, beat.place and f"{names[seat]} comes to {beat.place}.")
         return await self._go(beat.who[-1], beat.place, beat.text)
 
-    async def _go(self, seat: str, place: str | None, text: str | None) -> tk.Turn:
+    async def _go(self, seat: str, place: str | None, text: str | None) -> tk.Turn | None:
         return await (self.story.leave(seat, text=text) if place is None else self.story.enter(seat, place, text=text))

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 import talekeeper as tk
 from talekeeper.memory.session import CLOSE, OPEN
+from talekeeper.rim import seen
 from talekeeper.testing.models import MoodyModel, ScriptedModel
 
 if TYPE_CHECKING:
@@ -144,7 +145,7 @@ async def test_what_is_no_turn_is_refused_and_changes_nothing(keeper: tk.Keeper,
 
 async def test_one_half_of_a_turn_may_be_missing(keeper: tk.Keeper) -> None:
     memory = memory_on(keeper, config(zone=3))
-    await memory.add_turn("", "Welcome back!")
+    await memory.add_turn("\u200b", "Welcome back!")
     await memory.add_turn("Are you there?", "")
     await memory.add_turn("Hello?", "Yes.")
     assert (await shown(memory))["recent_turns"] == [
@@ -530,7 +531,7 @@ async def test_the_message_never_has_more_tokens_than_it_may(
     async with tk.open(":memory:", counter=COUNTERS[counter]()) as keeper:
         memory = memory_on(keeper, config(strategy, zone=zone, total=total, summary=summary, policy=policy, **more))
         for user, assistant in turns:
-            if user.strip() or assistant.strip():
+            if seen(user) or seen(assistant):
                 await memory.add_turn(user * repeat, assistant)
         text = await memory.system_message()
         assert count(text) <= total if text else memory.estimate_tokens() == 0
@@ -539,6 +540,15 @@ async def test_the_message_never_has_more_tokens_than_it_may(
         assert not content or count(content) <= summary
         if text:
             assert json.loads(inside(text)) == (await memory.get_llm_context())["conversation_memory"]
+
+
+@pytest.mark.parametrize("summary", range(36, 48))
+async def test_what_a_disarmed_tag_costs_more_is_counted(summary: int) -> None:
+    async with tk.open(":memory:", counter=tk.Exact()) as keeper:
+        memory = memory_on(keeper, config("rolling_summary", zone=0, total=900, summary=summary, policy="truncate_oldest"))
+        for user, assistant in (("a", ""), ("a", "a"), ("a", f"a{CLOSE}")):
+            await memory.add_turn(user, assistant)
+        assert tk.Exact().count((await shown(memory))["summary"]) <= summary
 
 
 def inside(text: str) -> str:

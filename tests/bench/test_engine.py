@@ -78,9 +78,15 @@ async def test_a_system_that_does_not_show_the_newest_turn_is_refused(tmp_path: 
 
 
 async def test_a_slow_peer_does_fewer_turns_and_only_short_stories(tmp_path: Path) -> None:
-    points = await measured([Limit, Slow], tmp_path, batch_seconds=0.01, peer_turns=100)
-    assert points["slow", 100].measured == 3  # one turn in each round
+    points = await measured([Limit, Slow], tmp_path, batch_seconds=0.01, peer_turns=100, rounds=7)
+    assert points["slow", 100].measured == 3  # one turn in every third round
     assert ("slow", 400) not in points
+
+
+async def test_a_story_is_not_measured_when_it_is_twice_as_long_as_it_was(tmp_path: Path) -> None:
+    points = await measured([Limit], tmp_path, rounds=30)
+    assert points[Limit.name, 100].measured == 17 * 5  # with one more turn before each batch: 102, and three to warm up
+    assert points[Limit.name, 400].measured == 30 * 10
 
 
 def test_a_peer_that_is_not_installed_is_left_out_with_a_word_on_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from talekeeper.bench.report import Footprint, Point, Rate, Report, Throughput, exponent
+from talekeeper.bench.report import Bare, Footprint, Point, Rate, Report, Throughput, exponent
 
 SIZES = (100, 1_000, 10_000, 100_000)
 
@@ -26,10 +26,7 @@ def report(*points: Point, share: float = 0.5, packages: tuple[str, ...] | None 
         throughput=Throughput(
             stories=1_000,
             ours=Rate(rows_per_second=300_000 * share, cpu_us=9),
-            ceiling=ceiling,
-            heap=ceiling,
-            share=share,
-            share_of_heap=share / 2,
+            bare=(Bare(table="a table", rate=ceiling, share=share), Bare(table="a leaner one", rate=ceiling, share=share / 2)),
             waited_ms=40,
         ),
         footprint=Footprint(import_ms=50, ready_ms=90, yardstick_ms=100, packages=packages),
@@ -88,7 +85,7 @@ def test_json_is_plain_and_complete() -> None:
     found = json.loads(json.dumps(report(*(point("ours", size, 1.4) for size in SIZES)).to_json()))
     assert {target["name"] for target in found["targets"] if target["missed"]} == set()
     assert found["growth"]["ours"] == pytest.approx({"cpu": 0, "bytes": 0, "resume": 0})
-    assert found["throughput"]["share"] == 0.5
+    assert [bare["share"] for bare in found["throughput"]["bare"]] == [0.5, 0.25]
 
 
 def test_the_plot_is_well_formed_and_names_every_system() -> None:

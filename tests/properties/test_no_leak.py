@@ -162,8 +162,10 @@ class Teller:
     async def move(self, seat: str, place: str | None) -> list[str]:
         """Comes, or goes from where one is; who goes from nowhere would be heard by all."""
         if place is not None:
-            return [(await self.story.enter(seat, place)).id]
-        return [(await self.story.leave(seat)).id] if self.story.presence().get(seat) else []
+            moved = await self.story.enter(seat, place)
+        else:
+            moved = await self.story.leave(seat) if self.story.presence().get(seat) else None
+        return [moved.id] if moved is not None else []
 
     def name(self) -> str:
         self.ids += 1

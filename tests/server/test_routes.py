@@ -11,6 +11,7 @@ from tests.test_story import deed
 
 import talekeeper as tk
 from talekeeper.server import ids
+from talekeeper.shared import UNFINISHED
 
 
 async def texts(client: Client, path: str = STORY, **params: Any) -> list[str]:
@@ -39,6 +40,15 @@ async def test_a_story_is_begun_listed_looked_at_and_removed(table: Table) -> No
     assert (await table.owner("DELETE", f"/stories/{made['id']}")).status_code == 204
     await table.owner.refused(404, "GET", f"/stories/{made['id']}")
     await table.owner.refused(404, "DELETE", f"/stories/{made['id']}")
+
+
+async def test_what_an_import_left_that_was_killed_is_no_story_and_can_be_removed(table: Table) -> None:
+    record = await table.keeper.store.load(table.key)
+    assert record is not None
+    await table.keeper.store.create(tk.MemoryKey(table.key.tenant_id, "ana", "half"), {**record.config, UNFINISHED: "x"})
+    await table.owner.refused(404, "GET", "/stories/ana.half")
+    assert (await table.owner("DELETE", "/stories/ana.half")).status_code == 204
+    assert [row["id"] for row in (await table.owner.get("/stories"))["stories"]] == ["ana.ash-crown"]
 
 
 @pytest.mark.parametrize("user", ["ana", "a.b", "a/b", "~2f", "é", "…", "a b", "A", "%2F", "日本"])
@@ -72,8 +82,10 @@ async def test_seats_join_are_changed_and_keep_their_roles(table: Table) -> None
     assert [one["id"] for one in await table.owner.get(f"{STORY}/seats")] == ["dm", "rogue", "bard", "spy", "smith"]
     await table.owner.do("POST", f"{STORY}/seats/smith/enter", {"location": "forge", "text": "Tam comes in."})
     assert (await table.owner.get(f"{STORY}/seats"))[-1]["location"] == "forge"
+    assert await table.owner.do("POST", f"{STORY}/seats/smith/enter", {"location": "forge"}) is None
     gone = await table.owner.do("POST", f"{STORY}/seats/smith/leave")
     assert (gone["kind"], gone["location"]) == ("leave", "forge")
+    assert await table.owner.do("POST", f"{STORY}/seats/smith/leave") is None
     await table.owner.refused(404, "POST", f"{STORY}/seats/nobody/enter", {"location": "forge"})
 
 

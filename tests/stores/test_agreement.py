@@ -28,7 +28,8 @@ places = st.builds(Position, numbers, st.integers(0, 7))
 spans = st.builds(Span, numbers, st.integers(-1, 6), st.integers(0, 9))
 channels = st.integers(1, 3)
 terms = st.lists(st.sampled_from(WORDS) | texts, max_size=4)
-extras = st.none() | st.fixed_dictionaries({}, optional={"target": st.sampled_from(NAMES), "mentions": st.lists(texts, max_size=2)})
+about = st.sampled_from(NAMES) | st.lists(st.sampled_from(NAMES), max_size=3)
+extras = st.none() | st.fixed_dictionaries({}, optional={"target": about, "mentions": st.lists(texts, max_size=2)})
 ids = st.none() | st.none() | st.sampled_from(NAMES)
 
 

@@ -11,6 +11,7 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import closing, contextmanager
@@ -36,6 +37,7 @@ from talekeeper.ports import Branch, Commit, Erase, Position, Read, Snapshot, Sp
 from talekeeper.stores import open_store
 from talekeeper.stores.in_memory import InMemoryStore
 from talekeeper.stores.sqlite import SqliteStore, file, upkeep, writer
+from talekeeper.stores.sqlite.ledger import Ledger
 from talekeeper.testing.stores.samples import KEY, entry, everything, fold, gathered, gathered_over, hits, log, text_of
 
 
@@ -144,12 +146,57 @@ async def test_the_file_of_another_program_is_refused_and_untouched(path: Path, 
     assert [each.name for each in path.parent.iterdir()] == [path.name]
 
 
+async def test_a_file_that_someone_else_is_just_making_is_not_judged_half_made(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    connect, others = file.connect, list[threading.Thread]()
+
+    def make() -> None:
+        file.open_file(path, durable=True, busy_timeout=20, read_only=False)
+
+    class Looking(sqlite3.Connection):
+        def execute(self, statement: str, *values: Any) -> sqlite3.Cursor:
+            if "sqlite_master" in statement and not others:  # half of the questions are answered
+                others.append(threading.Thread(target=make))
+                others[0].start()
+                others[0].join(0.5)
+            return super().execute(statement, *values)
+
+    def looking(path: Path, access: str, busy_timeout: float) -> sqlite3.Connection:
+        if others:
+            return connect(path, access, busy_timeout)
+        uri = f"{path.as_uri()}?{access}"
+        return sqlite3.connect(uri, uri=True, timeout=busy_timeout, isolation_level=None, check_same_thread=False, factory=Looking)
+
+    monkeypatch.setattr(file, "connect", looking)
+    await made(path)
+    others[0].join(20)
+    assert raw(path, "PRAGMA application_id") == [(file.APPLICATION_ID,)]
+
+
 @pytest.mark.parametrize("content", [b"Once upon a time", b"\0" * 5000, os.urandom(9000), b"SQLite format 4\0" + b"x" * 4096])
 async def test_a_file_that_is_no_database_is_refused_and_untouched(path: Path, content: bytes) -> None:
     path.write_bytes(content)
     with pytest.raises(WrongStore, match="not a Talekeeper store"):
         await SqliteStore.open(path)
     assert path.read_bytes() == content
+
+
+@pytest.mark.parametrize(("at", "value"), [(47, 255), (63, 0), (63, 1)], ids=["format", "no version", "an older version"])
+async def test_a_damaged_header_says_what_to_do(path: Path, at: int, value: int) -> None:
+    await made(path)
+    content = bytearray(path.read_bytes())
+    content[at] = value
+    path.write_bytes(content)
+    with pytest.raises(StoreCorrupt, match="is damaged: its header does not fit what is in it; restore a backup"):
+        await SqliteStore.open(path)
+
+
+async def test_upkeep_that_fails_says_why(path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(self: object) -> bool:
+        raise sqlite3.OperationalError("disk I/O error")
+
+    monkeypatch.setattr(upkeep.Upkeep, "_truncate", fail)
+    await made(path)
+    assert "upkeep failed: disk I/O error" in caplog.messages
 
 
 async def test_a_directory_or_a_missing_one_is_named(tmp_path: Path) -> None:
@@ -350,6 +397,29 @@ async def test_a_store_opened_for_reading_refuses_writes(path: Path) -> None:
     await store.close()
 
 
+async def test_on_a_slow_disk_commits_of_any_kind_leave_the_event_loops_thread_until_it_is_quick_again(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    story = await store.create(KEY, {})
+    flush, here, slow = Ledger.flush, [0], True
+
+    def slowly(ledger: Ledger) -> None:
+        here[0] += threading.current_thread() is threading.main_thread()
+        time.sleep(2 * writer.LONG_SECONDS if slow else 0)
+        flush(ledger)
+
+    monkeypatch.setattr(Ledger, "flush", slowly)
+    for seq in range(1, 31):
+        await store.write(Commit(story.id, story.rev, entries=[entry(seq, id=f"own {seq}")]))
+        await asyncio.sleep(0)
+    assert 0 < here[0] < 15
+    slow, here[0] = False, 0
+    while not here[0]:
+        seq += 1
+        await store.write(Commit(story.id, story.rev, entries=[entry(seq, id=f"own {seq}")]))
+        await asyncio.sleep(0)
+
+
 async def test_a_reader_sees_what_a_writer_writes(store: SqliteStore, path: Path) -> None:
     story = await store.create(KEY, {})
     reader = await SqliteStore.open(path, read_only=True)
@@ -433,6 +503,34 @@ async def test_a_file_that_may_not_be_written_is_read(mode: int) -> None:
             await refuses_writes(store, story)
             await store.close()
         path.parent.chmod(0o777)
+
+
+@pytest.mark.parametrize("own", [True, False])
+async def test_a_look_at_a_file_that_may_not_be_written_does_not_keep_it_from_being_written_later(own: bool) -> None:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as directory:
+        path = Path(directory) / "story.db"
+        story = await made(path)
+        path.parent.chmod(0o777)
+        path.chmod(0o444)
+        with unprivileged():
+            await (await SqliteStore.open(path)).close()
+        left = [beside for end in ("-wal", "-shm") if (beside := Path(f"{path}{end}")).exists()]
+        for beside in left:
+            assert not beside.stat().st_mode & 0o222
+        path.chmod(0o666)
+        if os.geteuid() == 0 and not own:
+            for beside in left:
+                os.chown(beside, 65533, 65533)  # it was somebody else who looked
+        elif not own:
+            pytest.skip("only root can be two people")
+        with unprivileged():
+            store = await SqliteStore.open(path)
+            if own:
+                await store.write(Commit(story.id, story.rev, entries=[entry(4)]))
+            else:
+                with pytest.raises(StoreReadOnly, match="story.db' cannot be written since .*story.db-wal.* make that writable, too"):
+                    await store.write(Commit(story.id, story.rev, entries=[entry(4)]))
+            await store.close()
 
 
 # -- locked, full ------------------------------------------------------------------------------------------------------------

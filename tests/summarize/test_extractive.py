@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import talekeeper as tk
 from talekeeper.model import Sentence, Turn
 from talekeeper.summarize.extractive import condense, merge
 from talekeeper.summarize.names import find_names, find_numbers
@@ -249,10 +250,53 @@ def test_a_pronoun_after_a_sentence_about_one_person_gets_the_name() -> None:
         "Tomas falls dead. He swears to hang every thief.",  # the dead do not swear
         "Lady Vex takes his sword. He swears to hang every thief.",  # "his" is someone else
         "Captain Voss leaves. A guard comes in. He swears to hang every thief.",
+        "You meet a fat monk, Anselm. He swears to hang every thief.",
+        "Marta shouts at her husband Piet. He swears to hang every thief.",
+        "Captain Voss meets the Duke of Arn. He swears to hang every thief.",
+        "Voss greets Anselm. He swears to hang every thief.",
     ],
 )
 def test_a_pronoun_stays_where_it_is_not_plain_who_is_meant(text: str) -> None:
     assert "He swears to hang every thief." in told(condense(turns(("DM", text)), limit=90))
+
+
+def test_whoever_is_meant_is_found_beside_others_whom_a_pronoun_cannot_mean() -> None:
+    text = "Marta shouts at her husband Piet. He swears to burn the mill. She promises you 40 gold for his head."
+    assert "He swears to burn the mill. [Marta] promises you 40 gold" in told(condense(turns(("DM", text)), limit=90))
+
+
+def test_a_pronoun_of_whom_only_the_turn_before_tells_is_told_with_it() -> None:
+    story = turns(
+        ("DM", "Sergeant Brunhild Aske stops the cart at the north gate of Harrow."),
+        ("DM", "Old Bettany, the ferryman, waves."),
+        ("DM", "He owes you 12 crowns, and he knows it."),
+    )
+    joined = "Old Bettany, the ferryman, waves. He owes you 12 crowns, and he knows it."
+    for limit in (24, 90):
+        fold = condense(story, limit=limit)
+        (debt,) = [sentence for sentence in fold if "12 crowns" in sentence.text]
+        assert debt.text == joined
+        assert debt.sources == (story[1].id, story[2].id)
+        assert sum(estimate_tokens(sentence.text) for sentence in fold) <= limit
+    assert told(merge(condense(story, limit=90), limit=24)) == joined
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "I am allergic to walnuts, please remember that.", "Ich bin gegen Walnüsse allergisch, vergiss nicht daran zu denken.",
+        "Je suis allergique aux noix, n'oublie pas cela.", "Soy alérgico a las nueces, no olvides eso.",
+        "У меня аллергия на орехи, запомни это.", "我对核桃过敏，请记住。", "私はくるみアレルギーです。覚えておいてください。",
+    ],
+)  # fmt: skip
+def test_what_is_to_be_remembered_has_weight(asked: str) -> None:
+    assert sum(sentence.weight for sentence in condense(turns(("Ana", asked)), limit=90)) > 4
+
+
+def test_what_is_to_be_remembered_counts_more_than_an_empty_promise() -> None:
+    asked, ran = "I am allergic to walnuts, please remember that.", "I ran 7 km along the old canal this morning!"
+    fold = condense(turns(("Ana", asked), ("Luna", "I will remember that, I promise."), ("Ana", ran)), limit=30)
+    assert told(fold) == f'Ana: "{asked}" Ana: "{ran}"'
 
 
 def test_a_bare_vow_stands_with_what_is_vowed() -> None:
@@ -403,7 +447,227 @@ def test_what_is_not_spoken_stands_bare(kind: str) -> None:
 
 def test_whispers_and_thoughts_are_attributed() -> None:
     story = [turn(1, "Mira", "I will betray the duke tomorrow.", "thought"), turn(2, "Kael", "I stole the crown from you.", "whisper")]
-    assert told(condense(story, limit=90)) == 'Mira: "I will betray the duke tomorrow." Kael: "I stole the crown from you."'
+    assert told(condense(story, limit=90)) == (
+        'Mira (thinking): "I will betray the duke tomorrow." Kael (whispering): "I stole the crown from you."'
+    )
+
+
+# --- what happens, in every language ---------------------------------------------------------------------------------
+
+BESIDE = {
+    "en": (
+        "It rains and rains.",
+        "Hm.",
+        "The candles on the table burn low.",
+        "What now?",
+        "A dog barks somewhere behind the stable.",
+        "The innkeeper gives Oren a rusty key and asks 12 silver for it.",
+        "Okay, fine.",
+    ),
+    "de": (
+        "Es regnet und regnet.",
+        "Hm.",
+        "Die Kerzen auf dem Tisch brennen herunter.",
+        "Was jetzt?",
+        "Irgendwo hinter dem Stall bellt ein Hund.",
+        "Der Wirt gibt Oren einen rostigen Schlüssel und verlangt 12 Silberstücke dafür.",
+        "Na gut.",
+    ),
+    "fr": (
+        "Il pleut, il pleut toujours.",
+        "Hm.",
+        "Les bougies sur la table se consument.",
+        "Et maintenant ?",
+        "Un chien aboie quelque part derrière l'étable.",
+        "L'aubergiste donne à Oren une clé rouillée et demande 12 pièces d'argent.",
+        "D'accord.",
+    ),
+    "es": (
+        "Llueve sin parar.",
+        "Hm.",
+        "Las velas de la mesa se consumen.",
+        "¿Y ahora?",
+        "Un perro ladra en algún lugar detrás del establo.",
+        "El posadero le da a Oren una llave oxidada y pide 12 monedas de plata.",
+        "Vale.",
+    ),
+    "ru": (
+        "Идёт дождь, всё время дождь.",
+        "Хм.",
+        "Свечи на столе догорают.",
+        "Что теперь?",
+        "Где-то за конюшней лает собака.",
+        "Трактирщик даёт Орену ржавый ключ и просит за него 12 серебряных монет.",
+        "Ладно.",
+    ),
+    "zh": (
+        "雨一直下。",
+        "嗯。",
+        "桌上的蜡烛快烧完了。",
+        "现在怎么办？",
+        "马厩后面有一只狗在叫。",
+        "客栈老板给了奥伦一把生锈的钥匙，要价12枚银币。",
+        "好的。",
+    ),
+    "ja": (
+        "雨が降り続いている。",
+        "うーん。",
+        "机の上のろうそくが短くなっていく。",
+        "次はどうする？",
+        "馬小屋の後ろで犬が吠えている。",
+        "宿の主人はオレンに錆びた鍵を渡し、銀貨12枚を求める。",
+        "わかった。",
+    ),
+}
+"""What else is told in a chunk, with one thing that matters as well."""
+HAPPENS = {
+    ("en", "promise"): (
+        "I promise to bring back the bell by the new moon, Captain.",
+        "I swear I will come back for you to Greygate.",
+        "You have my word, Mira: nobody shall learn of it.",
+        "I owe you forty crowns, Brask.",
+    ),
+    ("en", "gift"): (
+        "Mira gives Brask the silver ring of her mother.",
+        "Brask hands Mira a sealed letter for the abbess.",
+        "I take the map from the chest and keep it.",
+    ),
+    ("en", "decide"): (
+        "After a long quarrel they decide not to go to Greygate.",
+        "We agree to meet at the old mill at midnight.",
+        "I have decided to leave the guild.",
+    ),
+    ("en", "death"): ("Dorn the ferryman dies in the night.", "Mira kills the guard at the bridge.", "Old Tomas is dead."),
+    ("de", "promise"): (
+        "Ich verspreche, die Glocke bis zum Neumond zurückzubringen, Hauptmann.",
+        "Ich schwöre, ich komme nach Grauheim zurück.",
+        "Du hast mein Wort, Mira: niemand wird davon erfahren.",
+        "Ich schulde dir vierzig Kronen, Brask.",
+    ),
+    ("de", "gift"): (
+        "Mira gibt Brask den silbernen Ring ihrer Mutter.",
+        "Brask überreicht Mira einen versiegelten Brief für die Äbtissin.",
+        "Ich nehme die Karte aus der Truhe und behalte sie.",
+    ),
+    ("de", "decide"): (
+        "Nach langem Streit beschließen sie, nicht nach Grauheim zu gehen.",
+        "Wir einigen uns darauf, uns um Mitternacht an der alten Mühle zu treffen.",
+        "Ich habe beschlossen, die Gilde zu verlassen.",
+    ),
+    ("de", "death"): ("Dorn, der Fährmann, stirbt in der Nacht.", "Mira tötet den Wächter an der Brücke.", "Der alte Tomas ist tot."),
+    ("fr", "promise"): (
+        "Je promets de rapporter la cloche avant la nouvelle lune, capitaine.",
+        "Je jure de revenir te chercher à Grisval.",
+        "Tu as ma parole, Mira : personne ne le saura.",
+        "Je te dois quarante couronnes, Brask.",
+    ),
+    ("fr", "gift"): (
+        "Mira donne à Brask la bague d'argent de sa mère.",
+        "Brask remet à Mira une lettre scellée pour l'abbesse.",
+        "Je prends la carte dans le coffre et je la garde.",
+    ),
+    ("fr", "decide"): (
+        "Après une longue dispute, ils décident de ne pas aller à Grisval.",
+        "Nous convenons de nous retrouver au vieux moulin à minuit.",
+        "J'ai décidé de quitter la guilde.",
+    ),
+    ("fr", "death"): ("Dorn, le passeur, meurt pendant la nuit.", "Mira tue le garde sur le pont.", "Le vieux Tomas est mort."),
+    ("es", "promise"): (
+        "Prometo devolver la campana antes de la luna nueva, capitán.",
+        "Juro que volveré a buscarte a Villagrís.",
+        "Tienes mi palabra, Mira: nadie lo sabrá.",
+        "Te debo cuarenta coronas, Brask.",
+    ),
+    ("es", "gift"): (
+        "Mira le da a Brask el anillo de plata de su madre.",
+        "Brask entrega a Mira una carta sellada para la abadesa.",
+        "Tomo el mapa del cofre y me lo quedo.",
+    ),
+    ("es", "decide"): (
+        "Tras una larga disputa deciden no ir a Villagrís.",
+        "Acordamos encontrarnos en el viejo molino a medianoche.",
+        "He decidido dejar el gremio.",
+    ),
+    ("es", "death"): ("Dorn, el barquero, muere en la noche.", "Mira mata al guardia en el puente.", "El viejo Tomás está muerto."),
+    ("ru", "promise"): (
+        "Я обещаю вернуть колокол до новолуния, капитан.",
+        "Клянусь: я вернусь за тобой в Серград.",
+        "Даю тебе слово, Мира: никто об этом не узнает.",
+        "Я должен тебе сорок крон, Браск.",
+    ),
+    ("ru", "gift"): (
+        "Мира отдаёт Браску серебряное кольцо своей матери.",
+        "Браск вручает Мире запечатанное письмо для настоятельницы.",
+        "Я беру карту из сундука и оставляю её себе.",
+    ),
+    ("ru", "decide"): (
+        "После долгого спора они решают не идти в Серград.",
+        "Мы договорились встретиться в полночь у старой мельницы.",
+        "Я решил покинуть гильдию.",
+    ),
+    ("ru", "death"): ("Дорн, паромщик, умирает ночью.", "Мира убивает стражника на мосту.", "Старый Томас мёртв."),
+    ("zh", "promise"): (
+        "队长，我保证在新月之前把钟带回来。",
+        "我发誓会回到灰门找你。",
+        "米拉，我向你保证，谁也不会知道这件事。",
+        "布拉斯克，我欠你四十枚金币。",
+    ),
+    ("zh", "gift"): ("米拉把母亲的银戒指送给布拉斯克。", "布拉斯克交给米拉一封给修道院长的密信。", "我从箱子里拿走地图，留在身边。"),
+    ("zh", "decide"): ("争论很久之后，他们决定不去灰门。", "我们约定午夜在老磨坊见面。", "我决定离开公会。"),
+    ("zh", "death"): ("船夫多恩在夜里死了。", "米拉在桥上杀死了守卫。", "老托马斯去世了。"),
+    ("ja", "promise"): (
+        "隊長、新月までに鐘を取り戻すと約束します。",
+        "必ずグレイゲートに戻ると誓う。",
+        "ミラ、誓って誰にも言わない。",
+        "ブラスク、君には金貨四十枚の借りがある。",
+    ),
+    ("ja", "gift"): (
+        "ミラは母の銀の指輪をブラスクに渡す。",
+        "ブラスクはミラに修道院長への密書を手渡した。",
+        "私は箱から地図を取り、手元に置いておく。",
+    ),
+    ("ja", "decide"): (
+        "長い議論の末、彼らはグレイゲートへ行かないと決めた。",
+        "私たちは真夜中に古い水車小屋で会うことにした。",
+        "私はギルドを去ると決めた。",
+    ),
+    ("ja", "death"): ("渡し守のドーンは夜に死んだ。", "ミラは橋で番人を殺した。", "老トマスは亡くなった。"),
+}
+
+
+async def first_fold(lines: list[tuple[str, str]], counter: tk.TokenCounter) -> str:
+    """How the first of many folds reads, as soon as its turns are no longer told one by one."""
+    async with tk.open(":memory:", counter=counter) as keeper:
+        seats = [tk.Seat("dm", role="dm", name="DM"), tk.Seat("ana", name="Ana")]
+        story = await keeper.story(tk.MemoryKey("t", "u", "s"), seats=seats)
+        for who, text in lines:
+            await story.append(who, text)
+        for number in range(40):
+            await story.append("ana", f"{lines[0][1]} {lines[1][1]} ({number})")
+        return (await story.folds("ana", budget=260))[0].text
+
+
+@pytest.mark.parametrize(("lang", "kind"), HAPPENS)
+@pytest.mark.parametrize("counter", [tk.Heuristic(), tk.best_counter()], ids=["estimated", "counted"])
+async def test_what_happens_is_kept_in_every_language(lang: str, kind: str, counter: tk.TokenCounter) -> None:
+    beside = [("dm", text) for text in BESIDE[lang]]
+    for said in HAPPENS[lang, kind]:
+        fold = await first_fold([*beside[:3], ("ana", said), *beside[3:]], counter)
+        assert said.rstrip(".。") in fold
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["我发誓在第{}天之前把第{}把银钥匙还给布拉斯克队长。", "Клянусь вернуть капитану Браску серебряный ключ {} до дня {}."],
+    ids=["zh", "ru"],
+)
+async def test_a_room_is_used_also_where_estimates_are_far_above_what_is_counted(said: str) -> None:
+    async with tk.open(":memory:", counter=tk.Heuristic(0.5)) as keeper:
+        story = await keeper.story(tk.MemoryKey("t", "u", "s"), seats=[tk.Seat("ana", name="Ana")])
+        for number in range(150):
+            await story.append("ana", said.format(number, number))
+        for budget in (200, 400):
+            assert 0.45 * budget < (await story.context("ana", budget=budget)).tokens <= budget
 
 
 # --- merge -----------------------------------------------------------------------------------------------------------
@@ -639,6 +903,18 @@ def test_names_are_found(text: str, expected: list[str]) -> None:
         ("No one knows. One of them left.", []),
         ("Er zahlt dreihundert Goldstücke.", ["dreihundert Goldstücke"]),
         ("Elle paie trois cents pièces d'or.", ["trois cents pièces d'or"]),
+        ("On day 8 Ines walked 7 km to the harbour.", ["day 8", "7 km"]),
+        ("On day 8 Captain Voss came with 12 riders at 9 o'clock.", ["day 8", "12 riders", "9 o'clock"]),
+        ("Mr Teixeira wants 40 euros more a month.", ["40 euros"]),
+        ("Ines marries on 14 June, not on June 20.", ["14 June", "June 20"]),
+        ("In 2019 Ines lived at 12 Mill Lane.", ["12 Mill Lane"]),
+        ("Room 9 Corin took; room 3 Maud.", ["Room 9", "room 3"]),
+        ("Three silent riders came; of the 12, 8 died. All 3 agree to go.", ["Three silent riders"]),
+        ("It is 40% off until 9pm.", ["40%", "9pm"]),
+        ("Am Tag 8 ging Ines fort, am 14. Juni will er 40 Euro mehr.", ["Tag 8", "14. Juni", "40 Euro"]),
+        ("Le 14 juin, elle doit 40 euros de plus.", ["14 juin", "40 euros"]),
+        ("El 14 de junio paga 40 euros más.", ["14 de junio", "40 euros"]),
+        ("Свадьба будет 14 июня в доме.", ["14 июня"]),
         ("他付了三百枚金币，等了三天，带着一个箱子。", ["三百枚金币", "三天"]),
         ("金貨三百枚を三日以内に払う。", ["金貨三百枚", "三日"]),
     ],

@@ -36,6 +36,17 @@ def test_a_name_that_occurs_once_and_in_passing_may_go() -> None:
     assert "Blackwater" not in must_survive(["Rain falls on Blackwater.", "You walk on."], [], limit=200)
 
 
+def test_a_number_must_survive_with_what_it_counts_and_nothing_twice() -> None:
+    told = [
+        "On day 8 Ines walked to the harbour.", "On day 9 Ines bought bread from Bo.", "Ines is getting married on 14 June.",
+        "My landlord, Mr Teixeira, wants 40 euros more a month.", "The dentist says I need two crowns.", "In 2019 Ines lived at 12 Mill Lane.",
+    ]  # fmt: skip
+    needed = must_survive(told, [], limit=200)
+    assert {"14 June", "40 euros", "two crowns", "12 Mill Lane"} <= set(needed)
+    assert not {"8 Ines", "9 Ines", "40", "June", "2019", "Mill Lane"} & set(needed)
+    assert must_survive(["Voss swears to hang her on day 8."], [], limit=200)[0] == "day 8"
+
+
 def test_known_terms_have_the_capitals_of_the_story() -> None:
     assert must_survive(["You meet Elena Swift."], ["elena swift"], limit=100) == ("Elena Swift",)
 
@@ -75,6 +86,8 @@ def test_names_and_numbers_of_a_promise_survive_in_every_language(source: str, e
         ("Sie bekommen 300 Goldstücke.", "300 gold"),
         ("They get 1,000 crowns.", "1000 crowns"),
         ("Twenty-five men came.", "25 men"),
+        ("She hangs on the eighth day, day 8.", "day 8"),
+        ("They wed on June 14.", "14 June"),
         ("Она говорит с Еленой.", "Елена"),
         ("沃斯给了300枚金币。", "三百枚金币"),
         ("艾琳来了。", "艾琳·斯威夫特"),
@@ -93,6 +106,7 @@ def test_a_term_is_found_under_its_other_forms(summary: str, term: str) -> None:
         ("They find a key.", "silver key"),
         ("It takes 4 days.", "three days"),
         ("Three men came.", "three days"),
+        ("Day 9 was cold; 8 men came.", "day 8"),
         ("A crown was stolen.", "Ash Crown"),
         ("沃斯给了三枚金币。", "三百枚金币"),
     ],
@@ -155,8 +169,8 @@ def test_what_is_no_summary_is_refused(answer: str, reason: str) -> None:
     "answer",
     [
         "Voss hires the rogue to fetch a crown.",
-        "They met.",
-        "Someone died.",
+        "Voss left.",
+        "A key was promised.",
         "Captain Voss offers 300 gold for the Ash Crown; Tomas is killed.",
         "Die Hauptfrau heuert die Gruppe an, eine Krone zu holen, und der Wirt stirbt.",
         "沃斯雇佣冒险者去取王冠，酒馆老板被杀。",
@@ -167,6 +181,86 @@ def test_what_is_no_summary_is_refused(answer: str, reason: str) -> None:
 )
 def test_a_short_or_translated_or_plain_summary_is_taken(answer: str) -> None:
     assert refuse(answer, SCENE) is None
+
+
+DIARY = {
+    "en": [
+        "[u]: I had soup again, and then I went to bed.",
+        "[u]: My landlord wants more rent, and I cannot pay it. What happened to Mira?",
+        "[u]: My sister is ill, so I call her every evening at 9.",
+        "[Bo]: I am allergic to walnuts, so I never eat cake.",
+    ],
+    "de": [
+        "[u]: Ich habe wieder Suppe gegessen und bin dann ins Bett gegangen.",
+        "[u]: Mein Vermieter will mehr Miete, und ich kann nicht zahlen.",
+        "[u]: Meine Schwester ist krank. Ich rufe sie jeden Abend an. In der Gasse brennen Häuser.",
+    ],
+    "ru": [
+        "[u]: Я опять ел суп и потом лёг спать.",
+        "[u]: Хозяин хочет больше денег за квартиру, а платить мне нечем.",
+        "[u]: Моя сестра больна, и я звоню ей каждый вечер. Мира ушла от нас.",
+    ],
+    "zh": ["[u]: 我又喝了汤，然后上床睡觉。", "[u]: 房东要涨房租，我付不起。", "[Mira]: 我妹妹病了，我每天晚上都给她打电话。米拉走了。"],
+    "ja": ["[u]: またスープを飲んで、それから寝た。", "[u]: 大家さんが家賃を上げたいと言う。", "[u]: 妹が病気なので毎晩電話する。ミラは町を出た。"],
+    "ko": ["[u]: 또 수프를 먹고 잠자리에 들었다.", "[u]: 집주인이 집세를 더 원하지만 낼 수 없다.", "[u]: 여동생이 아파서 매일 저녁 전화한다. 미라는 떠났다."],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("lang", "answer"),
+    [
+        ("en", "They sailed to the island and burned the temple down."),
+        ("en", "They talked about life in the town and the harbour."),
+        ("en", "Nothing happened."),
+        ("en", "Sure! Nothing important happened."),
+        ("en", "There was nothing to report."),
+        ("en", "I refuse."),
+        ("en", "It was so."),
+        ("de", "Nichts ist passiert."),
+        ("de", "Sie segelten zur Insel und plünderten den Tempel."),
+        ("ru", "Ничего не произошло."),
+        ("ru", "Они поплыли на остров и сожгли храм."),
+        ("ru", "Nothing happened."),
+        ("zh", "什么都没发生。"),
+        ("zh", "他们航行到岛上，烧毁了神庙。"),
+        ("zh", "I refuse."),
+        ("ja", "何も起こらなかった。"),
+        ("ja", "島へ渡り、神殿を燃やした。"),
+        ("ko", "섬으로 가서 신전을 불태웠다."),
+    ],
+)
+def test_a_short_answer_that_has_nothing_of_its_sources_is_refused(lang: str, answer: str) -> None:
+    assert refuse(answer, DIARY[lang] * 2) is not None
+
+
+@pytest.mark.parametrize(
+    ("lang", "answer"),
+    [
+        ("en", "Mira left."),
+        ("en", "They argued about the rent."),
+        ("en", "The rents were discussed."),
+        ("en", "Bo spoke."),
+        ("en", "It was 9."),
+        ("en", "Il ne s'est rien passé avec la famille."),
+        ("de", "Sie stritten über die Miete."),
+        ("de", "Ein Haus brannte."),
+        ("ru", "Мира ушла."),
+        ("ru", "Они спорили о квартире."),
+        ("ru", "Сёстрам нездоровилось."),
+        ("zh", "米拉走了。"),
+        ("zh", "他们为房租争吵。"),
+        ("zh", "Mira 走了。"),
+        ("ja", "ミラは去った。"),
+        ("ja", "家賃の話をした。"),
+        ("ko", "미라가 떠났다."),
+    ],
+)
+def test_a_short_answer_that_has_a_word_a_name_or_a_number_of_its_sources_is_taken(lang: str, answer: str) -> None:
+    assert refuse(answer, DIARY[lang] * 2) is None
+
+
+def test_where_nothing_happens_a_summary_may_say_so() -> None:
+    assert refuse("Nothing happened.", ["[DM]: You wait the whole night in the barn, and nothing happened."]) is None
 
 
 def test_a_story_about_errors_may_be_summarised() -> None:

@@ -22,7 +22,7 @@ PIECES = [Piece(text, (f"t{number}",)) for number, text in enumerate(TURNS)]
 async def summary(*answers: str) -> str:
     spent: list[Spending] = []
     sentences = await tk.Janitor(ScriptedModel(answers)).summarize(PIECES, [], 200, spent.append)
-    assert len(spent) == len(answers)
+    assert sum(each.calls for each in spent) == len(answers)
     return " ".join(sentence.text for sentence in sentences)
 
 
@@ -30,8 +30,37 @@ async def test_what_a_repair_does_not_bring_back_is_appended() -> None:
     told = "Mira gave Rook a key, and a captain paid for the map of the mill. [1, 2]"
     text = await summary(told, told)
     assert text.startswith("Mira gave Rook a key")
-    assert "Also: " in text
+    assert "Captain Voss pays Rook 40 gold for the map of the mill and keeps Lin's dagger as a pledge." in text
     assert all(name in text for name in ("Voss", "Lin", "Oda", "40 gold"))
+
+
+async def test_a_repair_is_told_what_was_promised_and_not_only_by_whom() -> None:
+    told = "Mira gave Rook a key, and a captain paid for the map of the mill. [1, 2]"
+    model = ScriptedModel([told, told])
+    sentences = await tk.Janitor(model).summarize(PIECES, [], 200, lambda _: None)
+    assert "keeps Lin's dagger as a pledge" in model.asked[1][-1]["content"]
+    assert next(sentence.sources for sentence in sentences if "pledge" in sentence.text) == ("t1",)
+
+
+async def test_a_promise_that_a_summary_does_not_tell_is_appended_though_everyone_is_named() -> None:
+    pieces = [Piece("[Rook]: I swear to Mira to bring the lantern back.", ("t1",)), Piece("[DM]: Mira and Rook sleep at the inn.", ("t2",))]
+    model = ScriptedModel(["Mira and Rook slept at the inn. [2]"])
+    sentences = await tk.Janitor(model).summarize(pieces, [], 60, lambda _: None)
+    assert [sentence.text for sentence in sentences][1:] == ['Rook: "I swear to Mira to bring the lantern back."']
+
+
+@pytest.mark.parametrize("numbers", ["1" * 5000, "1, " + "9" * 5000, "1 -" + " " * 20 + "2" * 5000])
+async def test_a_citation_beyond_all_measure_is_none(numbers: str) -> None:
+    told = "Mira gave Rook a key, and Captain Voss paid 40 gold for the map of the mill and kept Lin's dagger; Oda hides."
+    (sentence,) = await tk.Janitor(ScriptedModel([f"{told} [{numbers}]"])).summarize(PIECES, [], 200, lambda spent: None)
+    assert (sentence.text, sentence.estimated) == (told, True)
+
+
+@pytest.mark.parametrize("numbers", ["1-2-3", "2026-11-18", "1, 2–3-4", "1-2 - 3"])
+async def test_a_citation_that_is_neither_numbers_nor_a_range_is_none(numbers: str) -> None:
+    told = "Mira gave Rook a key, and Captain Voss paid 40 gold for the map of the mill and kept Lin's dagger; Oda hides."
+    (sentence,) = await tk.Janitor(ScriptedModel([f"{told} [{numbers}]"])).summarize(PIECES, [], 200, lambda spent: None)
+    assert (sentence.text, sentence.estimated) == (told, True)
 
 
 async def test_one_about_something_else_is_refused_though_it_shares_a_word() -> None:

@@ -93,6 +93,7 @@ async def test_a_game_of_300_rounds_is_flat_within_budget_and_keeps_every_secret
     spent: list[float] = []
     whole: list[float] = []
     secret: dict[str, set[str]] = {seat: set() for seat in PARTY}
+    heard: dict[str, set[str]] = {seat: set() for seat in PARTY}
     seen = 0
     async with Game(table) as game:
         for number in range(1, 301):
@@ -108,9 +109,9 @@ async def test_a_game_of_300_rounds_is_flat_within_budget_and_keeps_every_secret
             turns = await table.story.turns(after=seen)
             seen = turns[-1].seq
             for seat in PARTY:
-                heard = {turn.text for turn in turns if seat in turn.audience}
+                heard[seat] |= {turn.text for turn in turns if seat in turn.audience}
                 secret[seat] |= {turn.text for turn in turns if seat not in turn.audience and len(turn.text) > 30}
-                secret[seat] -= heard
+                secret[seat] -= heard[seat]
             for ask in brain.asks:
                 assert ask.context.tokens <= ask.context.budget <= BUDGETS.dm
                 if ask.role == "pc":

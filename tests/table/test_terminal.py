@@ -165,7 +165,7 @@ def test_a_file_of_rounds_that_cannot_be_used_is_one_line(file: str) -> None:
 
 def test_a_story_that_cannot_be_written_is_not_begun_to_be_played(file: str, monkeypatch: pytest.MonkeyPatch) -> None:
     run("play", "--file", file, "--seed", "5", typed="/quit\n")
-    monkeypatch.setattr("talekeeper.stores.sqlite.file.os.access", lambda path, mode: False)
+    monkeypatch.setattr("talekeeper.stores.sqlite.file.os.access", lambda path, mode, **how: False)
     said = refused("play", "--file", file)
     assert "game.db' may be read but not written, so it cannot be played: check its permissions" in said
     assert "Nell" not in said

@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import pytest
 from playwright.async_api import Error, Page, Route, expect
-from tests.web.conftest import NewPage, NewStory
+from tests.web.conftest import Api, NewPage, NewStory
 from tests.web.hands import TOLD, sit
 
 
@@ -104,6 +104,29 @@ async def test_who_leaves_while_a_story_is_being_opened_asks_for_nothing_more(ne
         left.set()
     await page.evaluate("fetch('/api/v1/me')")  # time enough to ask for more
     assert [url for url in asked if "branch=" in url] == []  # what the list of stories asks for names none
+
+
+UNHURRIED = """() => {
+  const soon = window.setTimeout;
+  window.setTimeout = (work, time, ...more) => soon(work, time === 20 ? 800 : time, ...more);
+}"""
+
+
+async def test_what_happens_in_a_story_as_one_leaves_it_is_not_asked_for_elsewhere(
+    new_page: NewPage, new_story: NewStory, api: Api
+) -> None:
+    """What happened is about to be looked up when the page is at no story any more."""
+    story = await new_story()
+    page = await sit(new_page, story)
+    await page.evaluate(UNHURRIED)
+    await api("POST", f"/stories/{story}/turns", {"speaker": "dm", "text": "A bell, far out."})
+    await expect(page.locator(TOLD).last).to_contain_text("A bell, far out.")
+    await page.locator(".brand").click()
+    await expect(page.locator(".scenario").first).to_be_visible()
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    await asyncio.sleep(1)
+    assert [url for url in asked if "branch=" in url] == []
 
 
 async def test_an_address_of_no_story_leads_to_those_that_there_are(new_page: NewPage) -> None:

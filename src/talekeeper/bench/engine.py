@@ -13,7 +13,8 @@ How it is measured:
   file is closed, so that the last checkpoint of the write-ahead log is in; divided by the turns. Whatever the disk does, this repeats.
   L and Talekeeper append `written_turns` in all for this, so that what is written seldom, and much of it, has its due share.
 - Every write-ahead log has its working size before the clock starts, as in a process that has been up for a while.
-- Stories grow while they are measured, by `rounds * batch` turns and then up to `written_turns`, but not by more than their own length.
+- Stories grow while they are measured, by `rounds * batch` turns and then up to `written_turns`, but not by more than their own length:
+  a short one is not measured in as many rounds. Peers, some of which are slow, take part in every third.
 - What it takes to resume depends on where a story stands between two checkpoints and two cuts; L and Talekeeper are told on by a few turns
   between one resumption and the next, and the median counts.
 - A peer gets at most `batch_seconds` per batch and stories of at most `peer_turns`; what is not measured shows as "–".
@@ -47,6 +48,7 @@ Progress = Callable[[str], None]
 
 _LOG_FRAMES = 1_000
 _WARM_TURNS = 3
+_PEERS_EVERY = 3
 _IDLE_SECONDS, _IDLE_CPU = 0.002, 0.0005
 _TOLD_ON = 29
 """So many turns lie between two resumptions: the number is prime, so that they stand at different places of whatever comes in turns."""
@@ -57,7 +59,7 @@ class Options:
     """What to measure, and how long to look."""
 
     sizes: tuple[int, ...] = (100, 1_000, 10_000, 100_000)
-    rounds: int = 16
+    rounds: int = 48
     batch: int = 50
     written_turns: int = 24_000
     peers: bool = True
@@ -126,9 +128,10 @@ async def measure(systems: Sequence[type[System]], options: Options, directory: 
         gc.collect()
         gc.freeze()  # what one system has on the heap is not collected at another's expense
         for number in range(options.rounds):
-            for index, cell in enumerate(order.sample(cells, len(cells))):  # so that nobody always follows the same neighbour
-                progress(f"round {number + 1} of {options.rounds}: {index + 1} of {len(cells)}, {cell.kind.name} at {cell.turns:,} turns")
-                await cell.batch(min(options.batch, max(1, cell.turns // 20)), options.batch_seconds)
+            due = [cell for cell in cells if cell.is_due(number)]
+            for index, cell in enumerate(order.sample(due, len(due))):  # so that nobody always follows the same neighbour
+                progress(f"round {number + 1} of {options.rounds}: {index + 1} of {len(due)}, {cell.kind.name} at {cell.turns:,} turns")
+                await cell.batch(number, min(options.batch, max(1, cell.turns // 20)), options.batch_seconds)
         for cell in cells:
             if not cell.kind.needs:
                 progress(f"bytes: {cell.kind.name} at {cell.turns:,} turns")
@@ -152,7 +155,8 @@ class _Cell:
     lines: list[Line]
     system: System = field(init=False)
     is_open: bool = False
-    cpu: list[tuple[float, int]] = field(default_factory=list)
+    cpu: dict[int, tuple[float, int]] = field(default_factory=dict)
+    """For each round the time and the turns that it was for."""
     written: int = 0
     extra: int = 0
     resumed: list[float] = field(default_factory=list)
@@ -171,14 +175,18 @@ class _Cell:
         await self._check()
         self.written = 0
 
-    async def batch(self, count: int, seconds: float) -> None:
+    def is_due(self, number: int) -> bool:
+        """Whether it takes part in that round: the story is not twice as long as it was, and a peer not asked too often."""
+        return self.next < 2 * self.turns and not (self.kind.needs and number % _PEERS_EVERY)
+
+    async def batch(self, number: int, count: int, seconds: float) -> None:
         """One turn to come back to the processor's caches, then some on the clock; the bytes of all of them count."""
         written = _written()
         await self._turns(1, seconds)
         await _idle()
         cpu = time.process_time()
         done = await self._turns(count, seconds)
-        self.cpu.append((await _idle() - cpu, done))
+        self.cpu[number] = await _idle() - cpu, done
         self.written += _written() - written
 
     async def lengthen(self, count: int) -> None:
@@ -215,14 +223,15 @@ class _Cell:
 
     def point(self, limit: _Cell) -> Point:
         """The result, with its ratio to the limit's."""
-        turns = sum(done for _, done in self.cpu)
-        costs = [cpu / done for cpu, done in self.cpu]
+        turns = sum(done for _, done in self.cpu.values())
+        costs = {number: cpu / done for number, (cpu, done) in self.cpu.items()}
+        bare = {number: cpu / done for number, (cpu, done) in limit.cpu.items()}
         return Point(
             system=self.kind.name,
             turns=self.turns,
-            cpu_us=median(costs) * 1e6,
-            cpu_ratio=median(cost / cpu * done for cost, (cpu, done) in zip(costs, limit.cpu, strict=True)),
-            cpu_mean_us=sum(cpu for cpu, _ in self.cpu) / turns * 1e6,
+            cpu_us=median(costs.values()) * 1e6,
+            cpu_ratio=median(cost / bare[number] for number, cost in costs.items() if number in bare),
+            cpu_mean_us=sum(cpu for cpu, _ in self.cpu.values()) / turns * 1e6,
             bytes_written=self.written / (turns + len(self.cpu) + self.extra) if _written() else None,
             resume_us=median(self.resumed) * 1e6,
             context_chars=self.context_chars,

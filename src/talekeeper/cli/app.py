@@ -145,6 +145,8 @@ NO_STORY = ("json",)
 
 def _note_down(ctx: click.Context, param: click.Parameter, value: Any) -> None:
     """Options may stand before or after the command; the later one counts."""
+    if param.name == "file" and value == "":
+        raise click.BadParameter("the file's name is empty; leave the option out for talekeeper.db", ctx, param)
     root = ctx.find_root()
     noted: dict[str, Any] = root.obj if isinstance(root.obj, dict) else {}
     if value not in (None, False):
@@ -202,6 +204,8 @@ class Desk:
     def check_file(self) -> None:
         if not self.file.exists():
             raise click.ClickException(f"no story file at {str(self.file)!r}; {BEGIN}, or name another file with --file")
+        if self.file.is_file() and not self.file.stat().st_size and not Path(f"{self.file}-wal").exists():
+            raise click.ClickException(f"{str(self.file)!r} is empty, and no story file; {BEGIN} in it, or name another with --file")
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[Story]:

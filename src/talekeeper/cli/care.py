@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -73,12 +74,12 @@ def _diagnosis(keys: Sequence[MemoryKey], findings: Sequence[Finding]) -> Iterat
 
 
 @command(main, "export", KEEPING, WHOLE_STORY)
-@click.argument("target", required=False, type=click.Path(path_type=Path), metavar="[FILE]")
+@click.argument("target", required=False, type=click.Path(path_type=Path, allow_dash=True), metavar="[FILE]")
 @click.option("--force", is_flag=True, help="Write over a file that is there.")
 async def export(desk: Desk, target: Path | None, force: bool) -> None:
     """Write a story as lines of JSON, losing nothing.
 
-    Without FILE it goes to standard output.
+    Without FILE, or for -, it goes to standard output.
 
     \b
     Example:
@@ -86,6 +87,8 @@ async def export(desk: Desk, target: Path | None, force: bool) -> None:
     """
     from talekeeper.formats import export_story
 
+    if target == Path("-"):
+        target = None
     if target is None and desk.json:
         raise click.UsageError("--json needs a FILE to export to: standard output cannot have both")
     async with desk.keeper() as keeper:
@@ -129,19 +132,16 @@ def _new_file(path: Path | None, force: bool) -> Iterator[IO[str]]:
 
 @contextmanager
 def _made_whole(desk: Desk) -> Iterator[Desk]:
-    """The desk; where its file is not there yet, with one that becomes it when everything is in it."""
+    """The desk; where its file is not there yet, with one that becomes it when everything is in it: its own, whoever imports beside it."""
     if desk.file.exists() or not desk.file.parent.is_dir():
         yield desk
         return
-    part = desk.file.with_name(desk.file.name + ".part")
-    try:
+    with tempfile.TemporaryDirectory(dir=desk.file.parent, prefix=f"{desk.file.name}.", suffix=".part") as folder:
+        part = Path(folder) / desk.file.name
         yield replace(desk, file=part)
         if desk.file.exists():
             raise click.ClickException(f"somebody else has just made {str(desk.file)!r}: import it again, into that file")
         part.replace(desk.file)
-    finally:
-        for left in ("", "-wal", "-shm"):
-            part.with_name(part.name + left).unlink(missing_ok=True)
 
 
 @command(main, "import", KEEPING, WHOLE_STORY)

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Iterator, Mapping, Set
 from typing import TYPE_CHECKING
 
 import click
 
 from talekeeper.cli.app import BACK, KEEPING, Desk, command, confirm, main, turn_ref, words_or_stdin
-from talekeeper.cli.look import fold_lines, turn_lines
+from talekeeper.cli.look import fold_lines, lengths, turn_lines
 from talekeeper.cli.play import drop_rounds, need_play, rounds_file
 from talekeeper.cli.screen import Status, count, one_line, safe
 
 if TYPE_CHECKING:
     from talekeeper.keeper import Keeper
-    from talekeeper.model import Turn
+    from talekeeper.model import Health, Stats, Turn
+    from talekeeper.ports import ChatModel
     from talekeeper.story import Story
 
 yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
@@ -28,7 +31,8 @@ def _show_turn(desk: Desk, story: Story, turn: Turn, said: str) -> None:
 async def rewind(desk: Desk, turn: str) -> None:
     """Go back to just after a turn.
 
-    The turn is given by its number or its id; 0 is the beginning. What came after stays as a branch of its own.
+    The turn is given by its number or its id; 0 is the beginning. What came after stays as a branch of its own, and talekeeper adopt
+    takes it up again.
 
     \b
     Example:
@@ -37,9 +41,47 @@ async def rewind(desk: Desk, turn: str) -> None:
     async with desk.open() as story:
         before = {branch.name for branch in await story.branches()}
         head = await story.rewind(turn_ref(turn))
-        kept = [branch.name for branch in await story.branches() if branch.name not in before]
-    said = f"{safe(desk.branch)!r} is at entry {head}" + (f"; what came after is the branch {safe(kept[0])!r}" if kept else "")
-    desk.show({"branch": desk.branch, "head": head, "kept": kept[0] if kept else None}, lambda: [said])
+        kept = await _left_behind(story, before)
+    said = [f"{safe(desk.branch)!r} is at entry {head}" + (f"; what came after is the branch {safe(kept)!r}" if kept else "")]
+    said += [f"take it back with: talekeeper adopt {_for_a_shell(kept)}{_on_branch(desk)}"] if kept else []
+    desk.show({"branch": desk.branch, "head": head, "kept": kept}, lambda: said)
+
+
+async def _left_behind(story: Story, before: Set[str]) -> str | None:
+    """The name of the branch that was not there before."""
+    return next((branch.name for branch in await story.branches() if branch.name not in before), None)
+
+
+def _for_a_shell(name: str) -> str:
+    return safe(shlex.quote(name))
+
+
+def _on_branch(desk: Desk) -> str:
+    return f" --branch {_for_a_shell(desk.branch)}" if "branch" in desk.chosen else ""
+
+
+@command(main, "adopt", BACK)
+@click.argument("name", metavar="BRANCH")
+async def adopt(desk: Desk, name: str) -> None:
+    """Take up another branch as this one, such as what a rewind left behind.
+
+    It bears this branch's name from now on, and what bore it stays as a branch of its own: adopt that one, and all is as it was.
+    Which there are is shown by talekeeper branches.
+
+    \b
+    Example:
+      talekeeper adopt side
+    """
+    async with desk.open() as story:
+        before = {branch.name for branch in await story.branches()}
+        head = await story.adopt(name)
+        kept = await _left_behind(story, before)
+    said = f"{safe(desk.branch)!r} goes on from entry {head} of {safe(name)!r}" + (
+        f"; what it was is the branch {safe(kept)!r}" if kept else ""
+    )
+    if name == desk.branch:
+        said = f"{safe(name)!r} is the branch that you are on: nothing changed"
+    desk.show({"branch": desk.branch, "head": head, "adopted": name, "kept": kept}, lambda: [said])
 
 
 @command(main, "fork", BACK)
@@ -119,7 +161,9 @@ async def pin(desk: Desk, turn: str) -> None:
       talekeeper pin 2
     """
     async with desk.open() as story:
-        _show_turn(desk, story, await story.pin(turn_ref(turn)), "pinned")
+        pinned = {one.id for one in await story.pins()}
+        found = await story.pin(turn_ref(turn))
+        _show_turn(desk, story, found, "it is pinned already: nothing changed" if found.id in pinned else "pinned")
 
 
 @command(main, "unpin", BACK)
@@ -132,7 +176,9 @@ async def unpin(desk: Desk, turn: str) -> None:
       talekeeper unpin 2
     """
     async with desk.open() as story:
-        _show_turn(desk, story, await story.unpin(turn_ref(turn)), "no longer pinned")
+        pinned = {one.id for one in await story.pins()}
+        found = await story.unpin(turn_ref(turn))
+        _show_turn(desk, story, found, "no longer pinned" if found.id in pinned else "it was not pinned: nothing changed")
 
 
 @command(main, "override", BACK)
@@ -154,40 +200,95 @@ async def override(desk: Desk, fold: str, text: tuple[str, ...]) -> None:
 
 
 @command(main, "fold", KEEPING)
-async def fold(desk: Desk) -> None:
+@click.option("--model", metavar="NAME", help="Who writes them: openai:…, anthropic:…, google:…, ollama:…, local:PATH. Default: no model.")
+@click.option("--base-url", metavar="URL", help="A server that speaks OpenAI's protocol.")
+async def fold(desk: Desk, model: str | None, base_url: str | None) -> int:
     """Make all folds that are due, and store them.
 
-    Contexts never wait for this: what is not stored yet is made when it is needed.
+    Contexts never wait for this: what is not stored yet is made when it is needed. With --model, a language model writes those that are
+    worth it, as it would in the background; what that cost is told, and counted in talekeeper stats.
 
     \b
     Example:
       talekeeper fold
     """
+    summarizer = _summarizer(model, base_url)
     with Status() as status:
         status("opening the story")
-        async with desk.keeper() as keeper:
+        async with desk.keeper(summarizer=summarizer) as keeper:
             story = await desk.find(keeper)
-            before = await _stored(keeper, story)
-            status("folding")
-            await story.settle()
+            before, spent = await _stored(keeper, story), await story.stats()
+            written = await _settle(story, status, model)
             after, health = await _stored(keeper, story), await story.health()
+            cost = _cost(spent, await story.stats())
+    if health.pending and not written:
+        left = count(health.pending, "fold that waits", "folds that wait")
+        raise click.ClickException(f"{model} wrote none of the {left} for a model, which stay extractive: {health.reason}")
     made, through = after["folds"] - before["folds"], after["entries"] - before["entries"]
     value = {"folds": made, "entries": through, "pending": health.pending, "summarizer": health.summarizer}
-    said = f"{count(made, 'fold')} made over {count(through, 'new entry', 'new entries')}" if through else "nothing was due"
-    desk.show(value, lambda: [said + (f"; {health.pending} wait for a model" if health.pending else "")])
+    said = [f"{count(made, 'fold')} made over {count(through, 'new entry', 'new entries')}" if through else "nothing was due"]
+    if model is not None:
+        value |= {"model": {"name": model, "folds": written, **cost}}
+        said = [*said[: bool(through)], *_written_lines(model, written, cost, health)]
+    desk.show(value, lambda: said)
+    return int(health.pending > 0)
+
+
+def _summarizer(model: str | None, base_url: str | None) -> ChatModel | None:
+    """The model as one who makes folds. Where something is missing that it needs, that is said before anything is opened."""
+    if model is None:
+        if base_url is not None:
+            raise click.UsageError("--base-url needs --model: which of its models?")
+        return None
+    from talekeeper.table.cast import chat
+
+    return chat(model, base_url=base_url)
+
+
+async def _settle(story: Story, status: Status, model: str | None) -> int:
+    """Has everything made that is due, and tells how far it is; returns how many folds a model wrote."""
+    waiting, written = (await story.health()).pending, 0
+
+    def tell(before: Health, after: Health) -> None:
+        nonlocal written
+        written += before == after
+        trouble = f"; {after.reason}" if after.failures else ""
+        status(f"{model} writes: {written:,} of {count(max(waiting, written), 'fold')}{trouble}")
+
+    status(f"{model} writes {count(waiting, 'fold')}" if waiting else "folding")
+    unwatch = story.watch(tell)
+    try:
+        await story.settle()
+    finally:
+        unwatch()
+    return written
+
+
+def _cost(before: Stats, after: Stats) -> dict[str, int]:
+    """What models have cost between the two."""
+    parts = {"calls": "model_calls", "tokens_in": "model_tokens_in", "tokens_out": "model_tokens_out", "failures": "model_failures"}
+    return {name: getattr(after, part) - getattr(before, part) for name, part in parts.items()}
+
+
+def _written_lines(model: str, written: int, cost: Mapping[str, int], health: Health) -> Iterator[str]:
+    if not cost["calls"] and not written:
+        yield f"nothing is due that {safe(model)} would write"
+        return
+    spent = f"{count(cost['calls'], 'call')}, {cost['tokens_in']:,} tokens in, {cost['tokens_out']:,} out"
+    failed = f", {count(cost['failures'], 'failure')}" if cost["failures"] else ""
+    yield f"{count(written, 'fold')} written by {safe(model)}: {spent}{failed}"
+    if health.pending:
+        yield f"{count(health.pending, 'fold waits', 'folds wait')} for a model: {one_line(health.reason)}"
 
 
 async def _stored(keeper: Keeper, story: Story) -> dict[str, int]:
     """How far the stored folds reach on this branch."""
-    from talekeeper.ports import Read, Span
-    from talekeeper.shared import path_to
+    from talekeeper.replay import snapshot_before
 
     record = await keeper.store.load(story.key)
     assert record is not None
     branch = next(branch for branch in record.branches.values() if branch.name == story.branch)
-    path = path_to(record.branches, branch.id, story.head)
-    on = [Span(number, first, min(last, story.head)) for number, first, last in path.segments]
-    snapshot = (await keeper.store.read(Read(record.id, snapshot_on=on))).snapshot
+    snapshot = await snapshot_before(keeper.store, record, branch, story.head)
     return {"folds": snapshot.state["folds"][0], "entries": snapshot.seq} if snapshot else {"folds": 0, "entries": 0}
 
 
@@ -201,10 +302,12 @@ async def delete(desk: Desk, yes: bool) -> None:
       talekeeper delete --story old-campaign --yes
     """
     async with desk.keeper() as keeper:
-        story = await desk.find(keeper)
+        await desk.check_story(keeper)
+        own = await lengths(keeper, await keeper.store.load(desk.key))
         if rounds_file(desk).exists():
             need_play()
-        confirm(f"Delete the story {safe(desk.story)!r} with its {count(story.head, 'entry', 'entries')}, for good?", yes)
+        told = f"{count(sum(own), 'entry', 'entries')}" + (f" on {len(own):,} branches" if len(own) > 1 else "")
+        confirm(f"Delete the story {safe(desk.story)!r} with its {told}, for good?", yes)
         await drop_rounds(desk)
         await keeper.delete(desk.key)
     desk.show({"deleted": desk.key}, lambda: [f"the story {safe(desk.story)!r} is gone"])

@@ -14,6 +14,7 @@ from talekeeper.cli.screen import bar, bold, colour, columns, count, dim, hang, 
 if TYPE_CHECKING:
     from talekeeper.keeper import Keeper
     from talekeeper.model import BranchInfo, Context, Fold, Item, MemoryKey, Recollection, Stats, Turn
+    from talekeeper.ports import Message, StoryRecord
     from talekeeper.story import Story
 
 PHRASE = 1000
@@ -44,16 +45,23 @@ async def stories(desk: Desk) -> None:
 
 
 async def _story_row(keeper: Keeper, key: MemoryKey) -> dict[str, Any]:
+    from talekeeper.shared import UNFINISHED
     from talekeeper.table.table import glimpse
 
     record = await keeper.store.load(key)
-    branches = record.branches if record is not None else {}
-    own = [(await keeper.store.head(record.id, branch.id)).seq - branch.at for branch in branches.values()] if record is not None else []
+    own = await lengths(keeper, record)
     seats = record.config["seats"] if record is not None else []
     named = {"tenant": key.tenant_id, "user": key.user_id, "story": key.session_id}
-    game = await glimpse(await keeper.story(key)) if record is not None else None
+    game = await glimpse(await keeper.story(key)) if record is not None and UNFINISHED not in record.config else None
     played = {"adventure": game.adventure if game else None, "round": game.round if game else None}
     return {**named, "seats": len(seats), "entries": sum(own), "branches": len(own), **played}
+
+
+async def lengths(keeper: Keeper, record: StoryRecord | None) -> list[int]:
+    """How many entries each branch of a story has of its own."""
+    if record is None:
+        return []
+    return [(await keeper.store.head(record.id, branch.id)).seq - branch.at for branch in record.branches.values()]
 
 
 def _game(row: Mapping[str, Any]) -> str:
@@ -317,14 +325,38 @@ def fold_lines(found: Sequence[Fold]) -> list[str]:
 async def health(desk: Desk) -> None:
     """Say how the summarizer of a story is doing. Memory is complete whatever it says.
 
+    This command has no model; how the last process fared that had one is in the file, and told beside it.
+
     \b
     Example:
       talekeeper health
     """
-    async with desk.open() as story:
-        found = await story.health()
-    line = f"{found.state.value}: folds are made by the {found.summarizer} summarizer, {found.pending} waiting"
-    desk.show(found, lambda: [line + (f"; {count(found.failures, 'failure')}: {one_line(found.reason)}" if found.failures else "")])
+    from talekeeper.model import Health, to_json
+
+    async with desk.keeper(summarizer=_never_asked) as keeper:  # only so that what waits for a model is counted
+        pending = (await (await desk.find(keeper)).health()).pending
+        record = await keeper.store.load(desk.key)
+    here, last = Health(), _last_with_a_model(record, pending)
+    line = f"{here.state.value}: folds are made by the {here.summarizer} summarizer, {here.pending} waiting"
+    desk.show({**to_json(here), "last_model": last}, lambda: [line, *([_told_of_the_last(last)] if last else [])])
+
+
+async def _never_asked(messages: Sequence[Message]) -> str:
+    raise AssertionError("nothing is folded by looking")
+
+
+def _last_with_a_model(record: StoryRecord | None, pending: int) -> dict[str, Any] | None:
+    """What is known of the last process that had a model, and how many folds a model would have to make now; None where none ever had."""
+    if record is None or not (record.health or record.spending.calls or record.spending.failures):
+        return None
+    state, reason, failures = (record.health.get(name, none) for name, none in (("state", "healthy"), ("reason", ""), ("failures", 0)))
+    return {"state": str(state), "reason": str(reason), "failures": failures if isinstance(failures, int) else 0, "pending": pending}
+
+
+def _told_of_the_last(last: Mapping[str, Any]) -> str:
+    failed = f" after {count(last['failures'], 'failure')}: {one_line(last['reason'])}" if last["failures"] else ""
+    waiting = f"{count(last['pending'], 'fold waits', 'folds wait')} for a model" if last["pending"] else "nothing waits for a model"
+    return f"the last process that had a model ended {one_line(last['state'])}{failed}; {waiting}"
 
 
 @command(main, "stats", KEEPING)
@@ -348,6 +380,8 @@ def _stat_lines(found: Stats, limits: Mapping[str, int]) -> Iterator[str]:
     if found.model_calls or found.model_failures:
         spent = f"{found.model_tokens_in:,} tokens in, {found.model_tokens_out:,} out, {count(found.model_failures, 'failure')}"
         yield f"{count(found.model_calls, 'model call')}: {spent}"
+        saved = f"about {count(found.model_calls_saved, 'more call')} and {count(found.model_tokens_saved, 'token')}"
+        yield f"saved, since seats share what they heard together: {saved}"
     yield ""
     rows = []
     for seat, heard in found.seats.items():

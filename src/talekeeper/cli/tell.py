@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,25 +13,25 @@ from talekeeper.cli.look import seat_rows, turn_lines
 from talekeeper.cli.screen import count, safe
 
 if TYPE_CHECKING:
-    from talekeeper.model import Seat, Turn
+    from talekeeper.model import Turn
     from talekeeper.story import Story
 
 SPOKEN = ("said", "whisper", "thought", "event", "note")
 
 
-def read_seat(spec: str) -> Seat:
-    """A seat from ID[:ROLE[:LIMIT]]."""
-    from talekeeper.model import Seat
-
-    parts = spec.split(":")
-    if len(parts) > 3 or not parts[0] or not (len(parts) < 3 or is_number(parts[2])):
+def read_seat(spec: str) -> dict[str, Any]:
+    """What ID[:ROLE[:LIMIT]] says of a seat."""
+    id, *rest = spec.split(":")
+    if len(rest) > 2 or not id or not (len(rest) < 2 or is_number(rest[1])):
         raise click.BadParameter(
             f"{spec[:200]!r} is no seat: write ID, ID:ROLE or ID:ROLE:LIMIT, such as bard:pc:4000", param_hint="'--seat'"
         )
-    role: Any = parts[1] if len(parts) > 1 and parts[1] else "pc"
-    if role not in ("dm", "pc", "npc"):
-        raise click.BadParameter(f"{role[:200]!r} is no role: a seat is dm, pc or npc", param_hint="'--seat'")
-    return Seat(parts[0], role=role, token_limit=int(parts[2])) if len(parts) > 2 else Seat(parts[0], role=role)
+    given: dict[str, Any] = {"id": id}
+    if rest and rest[0]:
+        given["role"] = rest[0]
+        if rest[0] not in ("dm", "pc", "npc"):
+            raise click.BadParameter(f"{rest[0][:200]!r} is no role: a seat is dm, pc or npc", param_hint="'--seat'")
+    return {**given, "token_limit": int(rest[1])} if len(rest) > 1 else given
 
 
 @command(main, "init", TELLING)
@@ -39,26 +41,46 @@ def read_seat(spec: str) -> Seat:
 async def init(desk: Desk, seats: tuple[str, ...]) -> None:
     """Begin a story, or let seats join one.
 
-    Without --seat a new story has a dm and a hero. A seat that joins later remembers from then on.
+    Without --seat a new story has a dm and a hero. A seat that joins later remembers from then on; of one that is there, only what you
+    write behind its id is changed.
 
     \b
     Example:
       talekeeper init --seat dm:dm --seat rogue --seat bard:pc:4000
     """
-    wanted = [read_seat(spec) for spec in seats]
+    from talekeeper.model import Seat
+    from talekeeper.shared import seats_of
+
+    given = [read_seat(spec) for spec in seats]
     async with desk.keeper(make=True) as keeper:
-        known = await keeper.store.load(desk.key) is not None
-        if not wanted and not known:
-            wanted = [read_seat("dm:dm"), read_seat("hero")]
+        record = await keeper.store.load(desk.key)
+        if not given and record is None:
+            given = [read_seat("dm:dm"), read_seat("hero")]
+        before = {seat.id: seat for seat in seats_of(record.config)} if record is not None else {}
+        wanted = [replace(before[one["id"]], **one) if one["id"] in before else Seat(**one) for one in given]
         story = await keeper.story(desk.key, seats=wanted or None, branch=desk.branch)
-        done = "found" if known and not wanted else "joined" if known else "made"
-        value = {"file": str(desk.file), "key": desk.key, "made": not known, "seats": story.seats}
-        title = f"{done} the story {safe(desk.story)!r} in {safe(str(desk.file))!r}: {count(len(story.seats), 'seat')}"
+        joined = [seat.id for seat in wanted if seat.id not in before]
+        changed = [seat.id for seat in wanted if before.get(seat.id, seat) != seat]
+        value = {
+            "file": str(desk.file), "key": desk.key, "made": record is None, "seats": story.seats, "joined": joined, "changed": changed,
+        }  # fmt: skip
+        title = f"{'made' if record is None else 'found'} the story {safe(desk.story)!r} in {safe(str(desk.file))!r}"
+        title += f": {count(len(story.seats), 'seat')}" + (f"; {_news(joined, changed)}" if wanted and record is not None else "")
         desk.show(value, lambda: [title, *seat_rows(story)])
+
+
+def _news(joined: Sequence[str], changed: Sequence[str]) -> str:
+    """What has become of the seats of a story that was there."""
+    told = [f"{', '.join(map(safe, seats))} {what}" for seats, what in ((joined, "joined"), (changed, "changed")) if seats]
+    return ", ".join(told) or "nothing changed"
 
 
 def _show_turn(desk: Desk, story: Story, turn: Turn) -> None:
     desk.show(turn, lambda: turn_lines(turn, len(story.seats)))
+
+
+def _show_move(desk: Desk, story: Story, turn: Turn | None, unmoved: str) -> None:
+    desk.show(turn, lambda: [unmoved] if turn is None else turn_lines(turn, len(story.seats)))
 
 
 @command(main, "append", TELLING)
@@ -129,7 +151,7 @@ async def enter(desk: Desk, seat: str, place: str, text: str | None) -> None:
       talekeeper enter rogue tavern
     """
     async with desk.open() as story:
-        _show_turn(desk, story, await story.enter(seat, place, text=text))
+        _show_move(desk, story, await story.enter(seat, place, text=text), f"{safe(seat)} is there already: nothing changed")
 
 
 @command(main, "leave", TELLING)
@@ -143,7 +165,7 @@ async def leave(desk: Desk, seat: str, text: str | None) -> None:
       talekeeper leave bard --text "The bard slips out by the kitchen."
     """
     async with desk.open() as story:
-        _show_turn(desk, story, await story.leave(seat, text=text))
+        _show_move(desk, story, await story.leave(seat, text=text), f"{safe(seat)} is gone already: nothing changed")
 
 
 @command(main, "session", TELLING)

@@ -13,11 +13,12 @@ Lines stand in the order in which they can be applied: an entry behind its prede
 head. What can be derived from the log (other folds, snapshots, the index, what was gathered) is derived again, and not in the file.
 
 Both directions stream: the log passes by in pages. An import is all or nothing: until its last line was read, the new story is marked
-as unfinished, and a line that does not fit takes it away again.
+as unfinished and cannot be opened, and a line that does not fit takes it away again.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import secrets
@@ -29,25 +30,26 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from talekeeper import rim
 from talekeeper.errors import Conflict, InvalidInput, StoreCorrupt, TalekeeperError, UnknownStory
 from talekeeper.folds import Node, unpack_sentences
-from talekeeper.hot import Hot
+from talekeeper.hot import AT_ONCE, Hot
 from talekeeper.model import AUTHOR_KINDS, HEARD_KINDS, MemoryKey
 from talekeeper.ports import Branch, Commit, Entry, FoldRecord, Read, Span, Spending, StoryRecord, TextRecord
 from talekeeper.replay import Replay, snapshot_before, snapshots_of
-from talekeeper.shared import MAIN, Shared, seats_of
+from talekeeper.shared import MAIN, UNFINISHED, Shared, check_finished, seats_of
 
 if TYPE_CHECKING:
     from talekeeper.keeper import Keeper
 
 FORMAT, VERSION = "talekeeper", 1
 PAGE = 512
-UNFINISHED = "importing"
-"""The mark in the config of a story whose import has not come to its end."""
 
 Row: TypeAlias = dict[str, Any]
 Progress: TypeAlias = Callable[[str], None]
 
 
 # -- export ------------------------------------------------------------------------------------------------------------
+
+
+_CHANGED = "the story changed while it was exported: export it again"
 
 
 async def export_story(keeper: Keeper, key: MemoryKey) -> AsyncIterator[str]:
@@ -59,13 +61,16 @@ async def export_story(keeper: Keeper, key: MemoryKey) -> AsyncIterator[str]:
     record = await store.load(rim.key(key))
     if record is None:
         raise UnknownStory(f"no story under the key {key.composite()!r}")
+    check_finished(record)
     counts: Counter[str] = Counter()
     async for kind, row in _rows(keeper, record):
         counts[kind] += 1
         yield _line(kind, row)
+        if counts[kind] % AT_ONCE == 0:
+            await asyncio.sleep(0)
     now = await store.load(key)
     if now is None or (now.id, now.rev) != (record.id, record.rev):
-        raise Conflict("the story changed while it was exported: export it again")
+        raise Conflict(_CHANGED)
     yield _line("end", dict(counts))
 
 
@@ -106,7 +111,9 @@ class _Log:
     async def segment(self, branch: Branch) -> AsyncIterator[tuple[str, Row]]:
         """A branch's own entries with their company."""
         store, record = self._store, self._record
-        head = (await store.head(record.id, branch.id)).seq
+        rev, head = await store.head(record.id, branch.id)
+        if rev != record.rev:
+            raise Conflict(_CHANGED)  # what was told since may have hearers that the record does not know
         marks = set(await snapshots_of(store, record.id, branch, head))
         replay = await self._replay(branch, branch.at)
         for first, last in _pages(branch.at, head, marks):
@@ -279,6 +286,7 @@ class _Copy:
     """Fills a new story, line by line."""
 
     def __init__(self, keeper: Keeper, record: StoryRecord, header: Row, progress: Progress | None) -> None:
+        self._keeper = keeper
         self._store = keeper.store
         self._counter = keeper.counter
         self._record = record
@@ -292,6 +300,7 @@ class _Copy:
         self._entries: list[Entry] = []
         self._texts: list[TextRecord] = []
         self._folds: list[FoldRecord] = []
+        self._parted: dict[int, None] = {}  # branches with folds whose parts are not stored yet
         self._counts: Counter[str] = Counter({"story": 1})
         self._line = 1
 
@@ -400,6 +409,8 @@ class _Copy:
         except (KeyError, TypeError, ValueError) as exc:
             raise _bad(self._line, f"no shape of a fold: {row['shape']!r:.60}") from exc
         self._folds.append(fold)
+        if self._entries:
+            self._parted[self._entries[-1].branch] = None
 
     async def _text(self, row: Row) -> None:
         self._check_sentences(row["sentences"])
@@ -423,6 +434,7 @@ class _Copy:
         await self._flush()
         hot = await self._replay(self._branches[row["branch"]].name)
         await hot.checkpoint()
+        self._parted.pop(row["branch"], None)
         self._hot = None  # the next one begins at this snapshot
 
     async def _replay(self, branch: str) -> Hot:
@@ -458,8 +470,19 @@ class _Copy:
         for branch in self._branches.values():
             self._progress(f"branch {branch.name}")
             await self._replay(branch.name)
+            if branch.id in self._parted:
+                await self._store_folds(branch)
         spending = Spending(**self._header["spending"])
         await self._write(config=self._header["config"], spending=spending, health=self._header["health"], touch=True)
+
+    async def _store_folds(self, branch: Branch) -> None:
+        """Stores what the folds that came are made of, without a snapshot: the original has none there."""
+        head = self._heads[branch.id]
+        replay = Replay(self._keeper, self._record, branch, await snapshot_before(self._store, self._record, branch, head))
+        await replay.go(head)
+        derived = await replay.derive()
+        if derived is not None:
+            await self._write(folds=derived.folds)
 
 
 def _problem_of_mark(entry: Entry) -> str | None:

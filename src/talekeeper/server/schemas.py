@@ -392,6 +392,8 @@ class Stats(Model):
     model_tokens_in: int | None = None
     model_tokens_out: int | None = None
     model_failures: int | None = None
+    model_calls_saved: int | None = None
+    model_tokens_saved: int | None = None
 
 
 class Status(Model):

@@ -35,6 +35,8 @@ def check_target(target: Target) -> Target:
 def _check_path(path: object) -> None:
     if not isinstance(path, str):
         raise WrongType(f"a file's path must be text, not {type(path).__name__}")
+    if not path:
+        raise InvalidInput('the path of the file is empty: name a file, or ":memory:"')
     try:
         os.stat(f"{path}-wal")  # the longest of the names that are needed
     except (OSError, ValueError) as exc:

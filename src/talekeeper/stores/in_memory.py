@@ -36,7 +36,7 @@ from talekeeper.ports import (
 
 
 @dataclass(slots=True)
-class _Shelf:
+class _Story:
     """One story and everything of it."""
 
     record: StoryRecord
@@ -142,7 +142,7 @@ class _Shelf:
                 if old.id is not None:
                     del self.ids[old.id]
                 for target in targets(old.extra):
-                    del self.targets[target][old.position]
+                    _take_out(self.targets, target, old.position)
                 self.logs[entry.branch][entry.seq - self.record.branches[entry.branch].at - 1] = entry
                 self._tie(entry)
         for key in erase.folds:
@@ -153,7 +153,7 @@ class _Shelf:
             self.snapshots.clear()
         for position in erase.index:
             for term in self.indexed.pop(position, ()):
-                del self.index[term][position]
+                _take_out(self.index, term, position)
 
     # -- reading ---------------------------------------------------------------------------------------------------------
 
@@ -195,6 +195,13 @@ class _Shelf:
         return [Postings(branch, channel, sorted(seqs)) for (branch, channel), seqs in found.items()]
 
 
+def _take_out(rows: dict[str, dict[Position, None]], name: str, position: Position) -> None:
+    """Removes a position from a row, and with the last one the row: its name may be what is to be forgotten."""
+    del rows[name][position]
+    if not rows[name]:
+        del rows[name]
+
+
 def _outline(entry: Entry) -> Outline:
     return Outline(
         entry.branch, entry.seq, entry.kind, entry.voice, entry.channel, entry.tokens, not entry.text, entry.id, entry.extra
@@ -231,8 +238,8 @@ class InMemoryStore:
     """Keeps stories as long as the process lives. Entries are shared as they are given; what was derived is copied."""
 
     def __init__(self) -> None:
-        self._stories: dict[MemoryKey, _Shelf] = {}
-        self._shelves: dict[int, _Shelf] = {}
+        self._stories: dict[MemoryKey, _Story] = {}
+        self._numbered: dict[int, _Story] = {}
         self._numbers = count(1)
         self._closed = False
 
@@ -241,7 +248,7 @@ class InMemoryStore:
         if key not in self._stories:
             main = Branch(1, "main")
             record = StoryRecord(next(self._numbers), key, 1, _copy(config), {main.id: main}, {})
-            self._stories[key] = self._shelves[record.id] = _Shelf(record, {main.id: []})
+            self._stories[key] = self._numbered[record.id] = _Story(record, {main.id: []})
         return self._stories[key].record
 
     async def load(self, key: MemoryKey) -> StoryRecord | None:
@@ -254,45 +261,45 @@ class InMemoryStore:
         return sorted(mine, key=lambda key: (key.tenant_id, key.user_id, key.session_id))
 
     async def head(self, story: int, branch: int) -> Head:
-        shelf = self._shelf(story)
-        if branch not in shelf.logs:
+        held = self._held(story)
+        if branch not in held.logs:
             raise UnknownBranch(f"story {story} has no branch number {branch}")
-        return Head(shelf.record.rev, shelf.head(branch))
+        return Head(held.record.rev, held.head(branch))
 
     async def read(self, request: Read) -> Found:
         self._check_open()
-        shelf = self._shelves.get(request.story)
-        return Found() if shelf is None else shelf.found(request)
+        held = self._numbered.get(request.story)
+        return Found() if held is None else held.found(request)
 
     async def write(self, commit: Commit) -> int:
-        shelf = self._shelf(commit.story)
-        shelf.check(commit)
-        return shelf.apply(commit if commit[3:] == ENTRIES_ONLY else _own(commit))
+        held = self._held(commit.story)
+        held.check(commit)
+        return held.apply(commit if commit[3:] == ENTRIES_ONLY else _own(commit))
 
     async def search(self, story: int, terms: Sequence[str]) -> list[list[Postings]]:
         self._check_open()
-        shelf = self._shelves.get(story)
-        return [[] if shelf is None else shelf.postings(term) for term in terms]
+        held = self._numbered.get(story)
+        return [[] if held is None else held.postings(term) for term in terms]
 
     async def delete(self, key: MemoryKey) -> bool:
         self._check_open()
-        shelf = self._stories.pop(key, None)
-        if shelf is None:
+        held = self._stories.pop(key, None)
+        if held is None:
             return False
-        del self._shelves[shelf.record.id]
+        del self._numbered[held.record.id]
         return True
 
     async def close(self) -> None:
         self._closed = True
         self._stories.clear()
-        self._shelves.clear()
+        self._numbered.clear()
 
     def _check_open(self) -> None:
         if self._closed:
             raise StoreClosed("the store in memory was closed")
 
-    def _shelf(self, story: int) -> _Shelf:
+    def _held(self, story: int) -> _Story:
         self._check_open()
-        if story not in self._shelves:
+        if story not in self._numbered:
             raise UnknownStory(f"there is no story number {story}: it was deleted, or never made")
-        return self._shelves[story]
+        return self._numbered[story]

@@ -15,7 +15,7 @@ from operator import attrgetter
 from typing import NamedTuple, TypeAlias
 
 from talekeeper.kept import kept, kept_table
-from talekeeper.summarize.speech import quotation
+from talekeeper.summarize.speech import quotation, spoken_by
 from talekeeper.summarize.words import listed, normalise, read
 from talekeeper.tokens import estimate_hundredths
 
@@ -228,7 +228,7 @@ def _said(text: str) -> _Said:
     norms = frozenset(map(_norm, read(quoted, "en")))  # words are compared alike in all languages
     numbers = frozenset([norm for norm in norms if norm[:1].isdigit()]) | (norms & listed("number"))
     telling = frozenset([norm for norm in norms if len(norm) > 3])
-    return _Said(normalise(by.split()[-1]) if by else "", not norms.isdisjoint(listed("first")), telling, numbers)
+    return _Said(normalise(spoken_by(text).split()[-1]) if by else "", not norms.isdisjoint(listed("first")), telling, numbers)
 
 
 class Told:

@@ -46,12 +46,15 @@ from talekeeper.summarize.words import (
     UNSPACED,
     Pattern,
     Row,
+    is_wide,
+    language,
     languages,
     listed,
     normalise,
     side_by_side,
     words_of_names,
 )  # fmt: skip
+from talekeeper.tokens import estimate_tokens
 
 # --- worth -----------------------------------------------------------------------------------------------------------
 
@@ -70,6 +73,9 @@ _DEATH, _MONEY = MARK["death"], MARK["money"]
 _PROMISE = MARK["promise"]
 _DUTY = _PROMISE | MARK["quest"] | MARK["threat"]
 _DENIABLE = _PROMISE | _GAIN | _DEATH
+_TERMS = _GOODS | TIME | PERSON | MARK["place"]
+_BARE = 40
+"""A promise of no more signs that names nobody and nothing is none worth telling."""
 _FIRST, _PRONOUN = MARK["first"], MARK["pronoun"]
 _FOR_WEIGHT = _WEIGHED | _FIRST
 _FOR_NAME = _DEATH | _PROMISE | _GAIN | SAY
@@ -148,6 +154,8 @@ def _judge(drafts: list[Draft], known: Collection[str], voices: Collection[str],
         draft.keys = keys
         draft.rank = rank = _rank(draft, speakers)
         if rank == PLAIN:
+            if marks & _PROMISE and not (keys or marks & _TERMS) and len(body) <= _BARE and reading.detail < 3:
+                marks &= ~_CUES  # an "I will, I promise.": of what, nobody will know
             worth = draft.worth + (_weight(marks & _FOR_WEIGHT) + _form(draft) + (min(3, len(familiar)) if familiar else 0))
             if keys:
                 new = [key for key in keys if key not in met]
@@ -316,8 +324,20 @@ def _intends(row: Row) -> bool:
 _NEXT_TO_NOTHING = 0.01
 _BEHIND = 1000.0
 """By how much idle talk is put behind what tells something, and talk of the table behind that."""
+RULES = 1
+"""The edition of these rules: one more whenever the same turns may be told in other words, so that nobody takes what an earlier version
+has stored for damage."""
+_ROOM = {"ru": 1.5, "zh": 1.6, "ja": 1.9}
+"""How many tokens by estimate a text has for each that the same would have in English, in languages where that is many more."""
 _STRETCHES = 8
 """Into so many parts the run is cut that a larger fold tells of."""
+
+
+def room_for(texts: Iterable[str], limit: int) -> int:
+    """So many tokens as texts of their language take to tell what those in English tell in `limit` tokens: a fold is as long as what it
+    tells, and no promise is lost for the letters in which it was made."""
+    whole = "".join(texts)
+    return int(limit * _ROOM.get(language(whole), 1.0)) if is_wide(whole) else limit
 
 
 def condense(turns: Sequence[Turn], *, limit: int, known: Collection[str] = ()) -> tuple[Sentence, ...]:
@@ -333,7 +353,35 @@ def choose(drafts: list[Draft], limit: int) -> tuple[Sentence, ...]:
     """The same of sentences that were judged before."""
     texts, worths = [draft.text for draft in drafts], [draft.worth - _BEHIND * draft.rank for draft in drafts]
     chosen = choice.choose(texts, worths, [draft.stretch for draft in drafts], limit)
-    return _fitting([_sentence(drafts[at]) for at in chosen], limit)
+    if not any(drafts[at].dangling for at in chosen):
+        return _fitting([_sentence(drafts[at]) for at in chosen], limit)
+    return _fitting(_with_those_before(drafts, chosen, limit), limit)
+
+
+def _with_those_before(drafts: Sequence[Draft], chosen: Sequence[int], limit: int) -> list[Sentence]:
+    """The sentences; one that begins with a "He" goes as one with the sentence before it, where that fits, if need be in the place of the
+    least: behind any other it would tell of someone else."""
+    kept, room = set(chosen), limit - sum([estimate_tokens(drafts[at].text) for at in chosen])
+    for at in chosen:
+        if at in kept and drafts[at].dangling and at and at - 1 not in kept and not drafts[at - 1].voice:
+            room -= estimate_tokens(drafts[at - 1].text)
+            least = min(kept - {at}, key=lambda other: drafts[other].worth, default=at)
+            if room < 0 and drafts[least].worth < drafts[at].worth:
+                room += estimate_tokens(drafts[least].text)
+                kept.discard(least)
+            if room < 0:
+                room += estimate_tokens(drafts[at - 1].text)
+            else:
+                kept.add(at - 1)
+    told: list[Sentence] = []
+    for at in sorted(kept):
+        one = _sentence(drafts[at])
+        if drafts[at].dangling and told and at - 1 in kept and not drafts[at - 1].voice:
+            before = told.pop()
+            about, sources = (tuple(dict.fromkeys(both)) for both in ((*before.about, *one.about), (*before.sources, *one.sources)))
+            one = one._replace(text=f"{before.text} {one.text}", sources=sources, weight=max(before.weight, one.weight), about=about)
+        told.append(one)
+    return told
 
 
 def _sentence(draft: Draft) -> Sentence:

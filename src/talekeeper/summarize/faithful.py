@@ -1,23 +1,28 @@
 """Whether a model's summary can stand for its turns: what must survive, what is missing, and what is no summary at all.
 
 Pure: texts in, texts out. Ranked and capped, so that names and numbers never crowd out the telling: at most 30% of a fold.
-The checks know words, not meaning, and give the benefit of the doubt: a paraphrase, a short answer or a translation passes; an
-apology, an error page or noise does not.
+The checks know words, not meaning, and give the benefit of the doubt: a short answer passes that has a word, a name or a number of
+its sources, and so does a translation; an apology, an error page or noise does not, nor what has nothing in common with them.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import NamedTuple
+from unicodedata import combining, normalize
 
 from talekeeper import rim
 from talekeeper.errors import InvalidInput
+from talekeeper.kept import kept
 from talekeeper.summarize.extractive import tells
-from talekeeper.summarize.names import Term, find_names, find_numbers, known_terms, marks_of, studied, terms_in
+from talekeeper.summarize.names import Term, find_names, find_numbers, is_month, known_terms, marks_of, studied, terms_in
 from talekeeper.summarize.speech import split_sentences
-from talekeeper.summarize.words import CJK, MARK, PERSON, STOP, UNSPACED, Pattern, Word, language, languages, read
+from talekeeper.summarize.words import CJK, MARK, PERSON, SMALL, STOP, UNSPACED, Pattern, Word, language, languages, listed, read
 from talekeeper.tokens import estimate_tokens
 
 SHARE = 0.3
@@ -25,6 +30,8 @@ SHARE = 0.3
 
 _BOND = MARK["promise"] | MARK["quest"] | MARK["threat"] | MARK["death"] | MARK["decide"] | MARK["reveal"] | MARK["betray"]
 _COUNTED = _BOND | MARK["gain"] | MARK["money"] | MARK["time"]
+LED = Pattern(r"\[([^\]\n]{1,80}?)(?:, (?:whispering|thinking))?\](?: \([^)\n]{1,80}\))?: |[*-] (?:\([^)\n]{1,80}\) )?")
+"""What stands before a turn's text in its line: who speaks, or that something happened."""
 
 # --- what must survive -----------------------------------------------------------------------------------------------
 
@@ -48,7 +55,7 @@ class _Find:
 def must_survive(sources: Sequence[str], known: Collection[str], *, limit: int) -> tuple[str, ...]:
     """What a summary of the sources has to name, the most important first: together at most 30% of `limit` tokens.
 
-    Known terms that occur; names that occur in two sources or in a promise, a quest, a death; numbers that count something.
+    Known terms that occur; names that occur in two sources or in a promise, a quest, a death; numbers with what they count, and dates.
     """
     finds: dict[str, _Find] = {}
     registry = known_terms(known, "\n".join(sources))
@@ -60,7 +67,7 @@ def must_survive(sources: Sequence[str], known: Collection[str], *, limit: int) 
     for find in sorted(kept, key=lambda find: (-find.importance, find.order)):
         if estimate_tokens(", ".join([*chosen, find.text])) <= limit * SHARE:
             chosen.append(find.text)
-    return tuple([text for text in chosen if not any(other.startswith(f"{text} ") for other in chosen)])
+    return tuple([text for text in chosen if not any(text != other and f" {text} " in f" {other} " for other in chosen)])
 
 
 def _collect(sentence: str, lang: str, at: int, registry: Collection[Term], finds: dict[str, _Find]) -> None:
@@ -72,9 +79,13 @@ def _collect(sentence: str, lang: str, at: int, registry: Collection[Term], find
     for name in reading.given(reading.sure, lang).names:
         if not any(name.key in term.words or (not term.words and name.text in term.name) for term in registry):
             _note(finds, name.key, name.text, at, bound=bound)
-    if marks & _COUNTED and tells(sentence, lang):
-        for number in find_numbers(sentence):
-            _note(finds, f"#{number.casefold()}", number, at, number=True, bound=True)
+    counts = marks & _COUNTED or any(is_month(word, lang) or word.norm in listed("street") for word in reading.words)
+    led = LED.match(sentence)
+    said = sentence[led.end() :] if led else sentence
+    if counts and said and tells(said, lang):
+        for number in find_numbers(said, lang):
+            which = number[0].isalpha() and number[-1].isdigit()  # "day 8" counts nothing
+            _note(finds, f"#{number.casefold()}", number, at, number=True, bound=not which or bool(marks & _BOND))
 
 
 def _note(finds: dict[str, _Find], key: str, text: str, at: int, *, known: bool = False, number: bool = False, bound: bool) -> None:
@@ -114,21 +125,70 @@ def missing(summary: str, needed: Sequence[str]) -> tuple[str, ...]:
 
     One word of a name will do ("Elena" for "Elena Swift"), and 3 is three.
     """
-    lang = language(summary)
-    words = read(summary, "en" if lang in UNSPACED else lang)
-    return tuple(term for term in needed if not (_has_cjk(summary, term) if CJK.search(term) else _has(words, term)))
+    text = _Text(summary)
+    return tuple([term for term in needed if not _has(text, _wanted(term))])
 
 
-def _has(words: Sequence[Word], term: str) -> bool:
-    norms = [word.norm for word in words]
+class _Wanted(NamedTuple):
+    """A term as it is looked for: signs of a script without blanks, or words side by side, any of those that may stand for the whole, or a
+    number and what it counts."""
+
+    signs: str
+    norms: tuple[str, ...]
+    any_of: frozenset[str]
+    value: int | None
+    counted: frozenset[str]
+
+
+@kept(1 << 9)
+def _wanted(term: str) -> _Wanted:
+    if CJK.search(term):
+        return _Wanted(term, (), frozenset(), None, frozenset())
     parts = [part for part in read(term, "en") if part.norm]
     value, counted = _leading_number(parts)
-    if value is not None:
-        return _has_number(words, value, [part.norm for part in counted])
-    if not parts or _find_run(norms, [part.norm for part in parts]):
-        return True
-    capitals = {_stem(word.norm) for word in words if word.plain[:1].isupper()}
-    return len(parts) > 1 and any(_stem(part.norm) in capitals for part in parts if _tells_apart(part, term))
+    if value is None and parts[1:] and (value := _value(parts[-1].norm)) is not None:
+        counted = parts[:-1]  # "day 8"
+    any_of = frozenset([_stem(part.norm) for part in parts if _tells_apart(part, term)]) if len(parts) > 1 else frozenset()
+    return _Wanted("", tuple([part.norm for part in parts]), any_of, value, frozenset([_stem(part.norm) for part in counted]))
+
+
+class _Text:
+    """A text in which terms are looked for: it is read once for all of them."""
+
+    def __init__(self, text: str) -> None:
+        lang = language(text)
+        self.text = text
+        self.words = read(text, "en" if lang in UNSPACED else lang)
+        self.norms = [word.norm for word in self.words]
+        self.stems = [_stem(norm) for norm in self.norms]
+        self.known = frozenset(self.stems)
+
+    @cached_property
+    def capitals(self) -> frozenset[str]:
+        return frozenset([stem for word, stem in zip(self.words, self.stems, strict=True) if word.plain[:1].isupper()])
+
+    @cached_property
+    def numbers(self) -> dict[int, list[set[str]]]:
+        """The numbers in the text, each with what stands close by, wherever it is."""
+        numbers: dict[int, list[set[str]]] = {}
+        for at in range(len(self.words)):
+            found, rest = _leading_number(self.words[at : at + 6])
+            if found is not None:
+                near = {_stem(word.norm) for word in (*self.words[max(0, at - 2) : at], *rest[:4])}
+                numbers.setdefault(found, []).append(near)
+        return numbers
+
+    @cached_property
+    def han_numbers(self) -> list[tuple[int, str]]:
+        return _han_numbers(self.text)
+
+
+def _has(text: _Text, wanted: _Wanted) -> bool:
+    if wanted.signs:
+        return _has_signs(text, wanted.signs)
+    if wanted.value is not None:
+        return _has_number(text, wanted.value, wanted.counted)
+    return not wanted.norms or _has_run(text, wanted.norms) or not wanted.any_of.isdisjoint(text.capitals)
 
 
 def _tells_apart(part: Word, term: str) -> bool:
@@ -136,22 +196,28 @@ def _tells_apart(part: Word, term: str) -> bool:
     return len(part.norm) > 2 and not part.marks & (PERSON | STOP) and (part.plain[0].isupper() or term.islower())
 
 
-def _has_cjk(summary: str, term: str) -> bool:
+def _has_signs(text: _Text, term: str) -> bool:
+    """三百枚金币 is also 300枚金币: the same number, and if it is a small one before the same sign."""
     parts = [part for part in re.split("[·・]", term) if len(part) > 1]
-    return any(part in summary for part in parts or [term]) or _has_han_number(summary, term)
+    if any(part in text.text for part in parts or [term]):
+        return True
+    numbers = _han_numbers(term)
+    return bool(numbers) and all(
+        any(have == value and (value >= _TELLING or sign == unit) for have, sign in text.han_numbers) for value, unit in numbers
+    )
 
 
 def _stem(norm: str) -> str:
     return norm[:-1] if len(norm) > 3 and norm.endswith("s") else norm
 
 
-def _find_run(norms: Sequence[str], wanted: Sequence[str]) -> bool:
+def _has_run(text: _Text, wanted: Sequence[str]) -> bool:
     """Whether words stand side by side; the last may be a plural or a genitive."""
     *first, last = wanted
-    for at in range(len(norms) - len(first)):
-        if _stem(norms[at + len(first)]) == _stem(last) and list(norms[at : at + len(first)]) == first:
-            return True
-    return False
+    stem, size = _stem(last), len(first)
+    if stem not in text.known:
+        return False
+    return any(text.stems[at + size] == stem and text.norms[at : at + size] == first for at in range(len(text.norms) - size))
 
 
 def _value(word: str) -> int | None:
@@ -160,6 +226,8 @@ def _value(word: str) -> int | None:
     if "-" in word:
         tens, _, unit = word.partition("-")
         return _VALUES[tens] + _VALUES[unit] if tens in _VALUES and unit in _VALUES else None
+    if not word[:1].isdigit():
+        return None
     digits = re.sub(r"(?<=\d)[,.'](?=\d{3}\b)", "", word)
     return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 16 else None
 
@@ -178,19 +246,15 @@ def _leading_number(words: Sequence[Word]) -> tuple[int | None, Sequence[Word]]:
     return value, words[at:]
 
 
-def _has_number(words: Sequence[Word], value: int, counted: Sequence[str]) -> bool:
+def _has_number(text: _Text, value: int, counted: frozenset[str]) -> bool:
     """Whether a number stands in a text: a telling one by itself, another with what it counts close by."""
-    for at in range(len(words)):
-        found, rest = _leading_number(words[at : at + 6])
-        if found == value:
-            near = {_stem(word.norm) for word in (*words[max(0, at - 2) : at], *rest[:4])}
-            if value >= _TELLING or not counted or any(_stem(norm) in near for norm in counted):
-                return True
-    return False
+    found = text.numbers.get(value, ())
+    return bool(found) and (value >= _TELLING or not counted or any(not counted.isdisjoint(near) for near in found))
 
 
-def _han_numbers(text: str) -> Iterator[tuple[int, int]]:
-    """The numbers in a Chinese or Japanese text, each with the place where it ends."""
+def _han_numbers(text: str) -> list[tuple[int, str]]:
+    """The numbers in a Chinese or Japanese text, each with the sign behind it."""
+    numbers: list[tuple[int, str]] = []
     for match in _HAN_NUMBER.finditer(text):
         total = part = 0
         for sign in match[0]:
@@ -198,21 +262,18 @@ def _han_numbers(text: str) -> Iterator[tuple[int, int]]:
                 total, part = ((total + part or 1) * 10000, 0) if sign == "万" else (total + (part or 1) * _HAN_SCALES[sign], 0)
             elif sign in _HAN_VALUES or (sign.isascii() and sign.isdigit()):
                 part = part * 10 + (_HAN_VALUES[sign] if sign in _HAN_VALUES else int(sign))
-        yield total + part, match.end()
-
-
-def _has_han_number(summary: str, term: str) -> bool:
-    """三百枚金币 is also 300枚金币: the same number, and if it is a small one before the same sign."""
-    found = [(value, summary[end : end + 1]) for value, end in _han_numbers(summary)]
-    wanted = [(value, term[end : end + 1]) for value, end in _han_numbers(term)]
-    return bool(wanted) and all(
-        any(have == value and (value >= _TELLING or sign == unit) for have, sign in found) for value, unit in wanted
-    )
+        numbers.append((total + part, text[match.end() : match.end() + 1]))
+    return numbers
 
 
 # --- what is added ---------------------------------------------------------------------------------------------------
 
 _ALSO = {"de": "Außerdem: ", "fr": "Aussi : ", "es": "También: ", "ru": "Также: ", "zh": "另有：", "ja": "ほかに："}
+
+
+def also(lang: str) -> str:
+    """What stands before things that are only named."""
+    return _ALSO.get(lang, "Also: ")
 
 
 def complete(summary: str, lost: Sequence[str]) -> str:
@@ -223,8 +284,8 @@ def complete(summary: str, lost: Sequence[str]) -> str:
     told = summary.rstrip()
     if told and told[-1].isalnum():
         told += "。" if lang in UNSPACED else "."
-    also = _ALSO.get(lang, "Also: ") + ("、" if lang in UNSPACED else ", ").join(lost) + ("。" if lang in UNSPACED else ".")
-    return f"{told}{'' if lang in UNSPACED or not told else ' '}{also}"
+    named = also(lang) + ("、" if lang in UNSPACED else ", ").join(lost) + ("。" if lang in UNSPACED else ".")
+    return f"{told}{'' if lang in UNSPACED or not told else ' '}{named}"
 
 
 # --- what is no summary ----------------------------------------------------------------------------------------------
@@ -260,12 +321,17 @@ _ERROR_HEAD = Pattern(
 )
 _NOTHING = Pattern(r"\W*(?:null|none|undefined|nan|n/?a|true|false|ok|okay|test|todo|summary)?\W*", re.I)
 _REPEATED = Pattern(r"(.)\1{15,}|(.{2,12}?)\2{9,}", re.S)
-
-
+_EMPTY = Pattern(
+    r"(?:(?:sure|okay|ok|well)\W+)?(?:(?:there (?:is|was) )?nothing (?:\w+ ){0,2}?(?:happen(?:s|ed)|to (?:report|tell|summari[sz]e))"
+    r"|(?:i|we) (?:refuse|decline))\W*",
+    re.I,
+)
+_IDLE_SIGNS = "的了着过是有我你您他她它们这那不没也都就和与个一么什吗呢吧很何"
+_IDLE_PAIR = Pattern(rf"[\u3041-\u309f]{{2}}|[{_IDLE_SIGNS}]|.[{_IDLE_SIGNS}]")
+_OTHER_SCRIPTS = "\u0590"
+"""From here on words have what they mean elsewhere than at their beginning, or no blanks between them."""
 _RUN = 6
 """So many words in a row are no accident."""
-
-
 _FEW = 40
 """So many tokens are about two sentences."""
 
@@ -286,7 +352,7 @@ def refuse(summary: str, sources: Sequence[str], asked: str = "") -> str | None:
         return "the model declines"
     if recites(text, told, asked):
         return "it repeats what the model was told to do"
-    return unfit(text, told) or _foreign(text, told) or _invented(text, told)
+    return unfit(text, told) or _void(text, told) or _foreign(text, told) or _invented(text, told)
 
 
 def _is_shorter(text: str, sources: Sequence[str]) -> bool:
@@ -299,6 +365,11 @@ def _is_shorter(text: str, sources: Sequence[str]) -> bool:
 def unfit(text: str, told: str) -> str | None:
     """Why a text is no prose at all but an error or noise, or None. What stands in `told` may be said again."""
     return _error(text, told) or _noise(text)
+
+
+def is_error(text: str, told: str) -> bool:
+    """Whether a text is that of an error, and not in words of the story: whoever gives it has not answered."""
+    return bool(text) and _error(text.replace("’", "'"), told.replace("’", "'")) is not None
 
 
 def declines(text: str, told: str) -> bool:
@@ -349,25 +420,22 @@ def _noise(text: str) -> str | None:
     return None
 
 
+def _void(text: str, told: str) -> str | None:
+    """An answer that tells nothing in any story, unless this one says so."""
+    said = text.strip(".!? ").lower()
+    return "it tells nothing" if _EMPTY.fullmatch(text) and said not in told.lower() else None
+
+
 def _foreign(text: str, told: str) -> str | None:
-    """Nothing in common with the sources, though it is long enough, and in their language or in none."""
-    lang, source_lang = language(text, ""), language(told, "")
-    content = _content(text, lang or "en")
-    if lang not in ("", source_lang):
+    """Nothing in common with the sources, however short it is. A translation has other words, and may."""
+    lang = language(told, "")
+    if language(text, lang) != lang:
         return None
-    if len(content) < (8 if lang in UNSPACED else 5) and not _is_babble(text, content):
-        return None
-    common = content & _content(told, source_lang or "en")
-    if not common or (len(content) >= 40 and len(common) * 25 < len(content)):
+    content, known = content_of(text, lang or "en"), content_of(told, lang or "en")
+    common = common_to(content, known)
+    if known and (not common or (len(content) >= 40 and len(common) * 25 < len(content))):
         return "it has nothing in common with what it was made from"
     return None
-
-
-def shares_nothing(summary: str, sources: Sequence[str]) -> bool:
-    """Whether a summary, however short, has not a word that carries meaning in common with its sources, though it is in their language."""
-    told = "\n".join(sources)
-    lang = language(told)
-    return language(summary, lang) == lang and _content(summary, lang).isdisjoint(_content(told, lang))
 
 
 def _invented(text: str, told: str) -> str | None:
@@ -375,21 +443,35 @@ def _invented(text: str, told: str) -> str | None:
     lang = language(told)
     if language(text, lang) != lang:
         return None
-    content, known = _content(text, lang), told.lower()
-    if 2 * len(content & _content(told, lang)) >= len(content):
+    content, known = content_of(text, lang), told.lower()
+    if 2 * len(common_to(content, content_of(told, lang))) >= len(content):
         return None
     stranger = next((name for name in find_names(text) if not any(word.lower() in known for word in name.split())), None)
     return f"it tells of {stranger}, whom what it was made from does not know" if stranger else None
 
 
-def _is_babble(text: str, content: set[str]) -> bool:
-    """Whether a text says the same few words over and over."""
-    return len(text.split()) >= 4 * max(1, len(content))
+def common_to(content: set[str], known: set[str]) -> set[str]:
+    """What of a text's content the sources have too, with a letter more or less: "rents" for "rent", "Haus" for "Häuser"."""
+    shorter = {root[:-1] for root in known if len(root) > 3}
+    return {root for root in content if root in known or root in shorter or (len(root) > 3 and root[:-1] in known)}
 
 
-def _content(text: str, lang: str) -> set[str]:
-    """The words that carry a text, cut to their beginnings; of Chinese and Japanese, pairs of signs."""
+def content_of(text: str, lang: str) -> set[str]:
+    """The words that carry a text, its names and its numbers; words cut to their beginnings, of scripts without blanks pairs of signs."""
     if lang in UNSPACED:
-        signs = "".join(CJK.findall(text))
-        return {signs[at : at + 2] for at in range(len(signs) - 1)}
-    return {word.norm[:5] for word in read(text, lang) if len(word.norm) > 2 and not word.marks & STOP and word.norm.strip("-'")}
+        return {*_pairs("".join(CJK.findall(text))), *re.findall(r"[a-z]{2,}|\d+", text.lower())}
+    words = [word for word in read(text, lang) if word.norm.strip("-'") and not word.marks & SMALL]
+    told = [word.norm for word in words if len(word.norm) > 2 or word.norm[0].isdigit() or word.plain[:2].istitle()]
+    return set().union(*(_pairs(norm) if norm[0] >= _OTHER_SCRIPTS else [_root(norm)] for norm in told))
+
+
+def _root(norm: str) -> str:
+    """A word's beginning, without marks on its letters: what most of its forms have in common."""
+    if norm.isascii():
+        return norm[:5]
+    return "".join([letter for letter in normalize("NFD", norm) if not combining(letter)])[:5]
+
+
+def _pairs(signs: str) -> list[str]:
+    """Signs side by side, but for those that only hold a sentence together."""
+    return [pair for pair in map("".join, pairwise(signs)) if not _IDLE_PAIR.match(pair)]

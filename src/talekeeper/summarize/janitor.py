@@ -1,7 +1,8 @@
 """Folds by a language model: asked, timed, checked, repaired once, and never trusted.
 
 A summary counts only if it is shorter than what it stands for, is about the same things, and still names what must survive (names,
-things, promises, numbers that all its hearers know of). What a repair does not bring back is appended. Everything else is a
+things, numbers that all its hearers know of). What a repair does not bring back is appended, and so are promises and debts that it
+does not tell: in the sentences of the pieces where there is room, else by name. Everything else is a
 `SummaryFailed`: the extractive fold stays, and nothing is lost (I6).
 """
 
@@ -9,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from inspect import isawaitable
@@ -18,7 +19,9 @@ from talekeeper import rim
 from talekeeper.errors import SummaryFailed, WrongType, reason_of
 from talekeeper.model import Sentence
 from talekeeper.ports import ChatModel, Message, Spending
-from talekeeper.summarize import faithful, speech
+from talekeeper.summarize import faithful, posing, speech
+from talekeeper.summarize.retelling import Telling, as_turn, retell
+from talekeeper.summarize.words import language
 from talekeeper.tokens import estimate_tokens
 
 PROMPT = resources.files("talekeeper.summarize").joinpath("janitor.md").read_text("utf-8")
@@ -61,28 +64,32 @@ class Janitor:
             {"role": "user", "content": "\n".join(f"[{number}] {text}" for number, text in enumerate(texts, 1))},
         ]
         answer = await self._ask(messages, spend)
-        summary = _check(answer, texts, asked)
+        summary = _check(answer, texts, asked, spend)
+        await asyncio.sleep(0)  # a long turn takes its time: others get theirs
         needed = faithful.must_survive(texts, known, limit=limit)
         lost: Sequence[str] = faithful.missing(summary, needed)
+        await asyncio.sleep(0)
+        told, rest = retell(summary, lost, texts, limit=limit)
         if lost:
-            answer, lost = await self._repair(messages, answer, lost, needed, texts, spend)
-        if needed and len(lost) == len(needed) and (_names(needed) >= _TELLING or faithful.shares_nothing(answer, texts)):
+            wish = "; ".join([*(telling.text.rstrip(".") for telling in told), *rest])
+            better, lost = await self._repair(messages, answer, lost, needed, texts, wish, spend)
+            if better != answer:
+                answer = better
+                told, rest = retell(_uncited(answer), lost, texts, limit=limit)
+        if needed and len(lost) == len(needed) and _names(needed) >= _TELLING:
+            spend(Spending(failures=1))
             raise SummaryFailed("the model's summary was refused: it names nobody and nothing of what must survive", answered=True)
-        sentences = cite(answer, pieces)
-        if lost:
-            sources = tuple(dict.fromkeys(source for piece in pieces for source in piece.sources))
-            sentences = (*sentences, Sentence(faithful.complete("", lost).strip(), sources, estimated=True))
-        return sentences
+        return (*cite(answer, pieces), *_added(told, rest, pieces))
 
     async def _repair(
         self, messages: Sequence[Message], answer: str, lost: Sequence[str], needed: Sequence[str], texts: Sequence[str],
-        spend: Callable[[Spending], None],
+        wish: str, spend: Callable[[Spending], None],
     ) -> tuple[str, Sequence[str]]:  # fmt: skip
         """One more try, told what is missing; the better of the two answers."""
-        wish = _WISH.format(lost=", ".join(lost))
+        wished: Message = {"role": "user", "content": _WISH.format(lost=wish)}
         try:
-            again = await self._ask([*messages, {"role": "assistant", "content": answer}, {"role": "user", "content": wish}], spend)
-            still = faithful.missing(_check(again, texts, f"{messages[0]['content']}\n{_WISH}"), needed)
+            again = await self._ask([*messages, {"role": "assistant", "content": answer}, wished], spend)
+            still = faithful.missing(_check(again, texts, f"{messages[0]['content']}\n{_WISH}", spend), needed)
         except SummaryFailed:
             return answer, lost
         return (again, still) if len(still) < len(lost) else (answer, lost)
@@ -121,12 +128,27 @@ def _names(needed: Sequence[str]) -> int:
     return sum(thing[:1].isupper() for thing in needed)
 
 
-def _check(answer: str, texts: Sequence[str], asked: str) -> str:
-    summary = _CITATION.sub("", answer).strip()
+def _uncited(answer: str) -> str:
+    return _CITATION.sub("", answer).strip()
+
+
+def _check(answer: str, texts: Sequence[str], asked: str, spend: Callable[[Spending], None]) -> str:
+    """The summary without its citations. Who answers with an error has not answered: the next fold would fare no better."""
+    summary = _uncited(answer)
     reason = faithful.refuse(summary, texts, asked)
     if reason is not None:
-        raise SummaryFailed(f"the model's summary was refused: {reason}", answered=True)
+        spend(Spending(failures=1))
+        raise SummaryFailed(f"the model's summary was refused: {reason}", answered=not faithful.is_error(summary, "\n".join(texts)))
     return summary
+
+
+def _added(told: Sequence[Telling], rest: Sequence[str], pieces: Sequence[Piece]) -> Iterator[Sentence]:
+    """What a summary has lost, in sentences of its pieces as far as there is room, and by name."""
+    for telling in told:
+        yield Sentence(telling.text, pieces[telling.source].sources)
+    if rest:
+        sources = tuple(dict.fromkeys(source for piece in pieces for source in piece.sources))
+        yield Sentence(faithful.complete("", rest).strip(), sources, estimated=True)
 
 
 def cite(answer: str, pieces: Sequence[Piece]) -> tuple[Sentence, ...]:
@@ -141,8 +163,7 @@ def cite(answer: str, pieces: Sequence[Piece]) -> tuple[Sentence, ...]:
         *uncited, cited = speech.split_sentences(text) or [""]
         sentences += [_estimate(sentence, pieces) for sentence in uncited]
         if cited:
-            sources = tuple(dict.fromkeys(source for number in numbers for source in pieces[number - 1].sources)) if valid else ()
-            sentences.append(Sentence(cited, sources) if valid else _estimate(cited, pieces))
+            sentences.append(_cited(cited, [pieces[number - 1] for number in numbers]) if valid else _estimate(cited, pieces))
         elif valid and sentences and not sentences[-1].estimated:
             more = (source for number in numbers for source in pieces[number - 1].sources)
             sentences[-1] = Sentence(sentences[-1].text, tuple(dict.fromkeys([*sentences[-1].sources, *more])))
@@ -151,10 +172,13 @@ def cite(answer: str, pieces: Sequence[Piece]) -> tuple[Sentence, ...]:
 
 
 def _numbers(text: str) -> list[int]:
+    """The numbers of the pieces that a citation names; none where a part of it is neither a number nor a range: "2026-11-18"."""
     numbers: list[int] = []
-    for part in re.split(r"\s*[,;]\s*", text):
-        low, _, high = part.replace("–", "-").partition("-")
-        numbers += range(int(low), min(int(high or low), int(low) + 64) + 1)
+    for part in re.split(r"[,;]", text):
+        ends = [int(digits.strip()[:9]) for digits in re.split("[–-]", part)]  # that many are beyond all pieces
+        if len(ends) > 2:
+            return []
+        numbers += range(ends[0], min(ends[-1], ends[0] + 64) + 1)
     return numbers
 
 
@@ -162,4 +186,20 @@ def _estimate(sentence: str, pieces: Sequence[Piece]) -> Sentence:
     """The piece that shares the most words with the sentence is its likeliest source."""
     words = set(re.findall(r"\w{3,}", sentence.casefold()))
     best = max(pieces, key=lambda piece: len(words & set(re.findall(r"\w{3,}", piece.text.casefold()))))
-    return Sentence(sentence, best.sources, estimated=True)
+    return _cited(sentence, [best])._replace(estimated=True)
+
+
+def _cited(sentence: str, pieces: Sequence[Piece]) -> Sentence:
+    """A sentence with its sources. With a name before it that someone else put there (Tam says "Mira: I give you my gold."), it is told as
+    theirs."""
+    sources = tuple(dict.fromkeys(source for piece in pieces for source in piece.sources))
+    posing_as = _roles(sentence)
+    for turn in [as_turn(0, piece.text) for piece in pieces] if posing_as else ():
+        own = not turn.voice or speech.is_narrator(turn) or turn.voice.casefold() in posing_as
+        if not own and not posing_as.isdisjoint(_roles(turn.text)):
+            return Sentence(speech.attributed(sentence, language(sentence), turn.voice), sources)
+    return Sentence(sentence, sources)
+
+
+def _roles(text: str) -> set[str]:
+    return {name.casefold() for name in posing.roles(text)}

@@ -37,6 +37,7 @@ from talekeeper.summarize.words import (
     Pattern,
     Row,
     Word,
+    belongs,
     language,
     listed,
     normalise,
@@ -304,6 +305,8 @@ def find_names(text: str) -> list[str]:
 # --- numbers ---------------------------------------------------------------------------------------------------------
 
 _UNITS = MONEY | THING | PERSON | PLACE | TIME
+_NO_NOUN = STOP | MARK["roll"] | MARK["table"]
+_OWN_UNIT = Pattern(r"\d[\d.,]*(?:[%€$£°]|(?!(?:st|nd|rd|th)$)[^\W\d_]{1,4})|\d\d?[:.]\d\d")
 _CJK_NUMBER = Pattern(
     r"(?:金貨|銀貨|銅貨)?(?:[0-9０-９][0-9０-９,.]*[百千万]*|[一二两兩三四五六七八九十百千万零〇]+)\s?"
     r"(?:枚|个|個|名|位|天|日|年|月|周|週間|岁|歳|里|把|块|次|人|夜|小时|時間|本|匹|头|只|倍|点)?(?:金币|银币|铜币|金貨|銀貨|黄金|金子)?"
@@ -314,8 +317,9 @@ def _is_number(word: Word) -> bool:
     return bool(word.marks & NUMBER)
 
 
-def numbers_in(words: Sequence[Word]) -> list[str]:
-    """The numbers among words that were read, with the noun that is counted where one follows."""
+def numbers_in(words: Sequence[Word], lang: str) -> list[str]:
+    """The numbers among words that were read, each with what it counts or what is counted by it: "300 gold", "day 8", "14 June",
+    "12 Mill Lane". A number of which that is not plain is none."""
     found: dict[str, None] = {}
     at = 0
     while at < len(words):
@@ -327,32 +331,76 @@ def numbers_in(words: Sequence[Word]) -> list[str]:
         if end == at:
             at += 1
             continue
-        if not words[end - 1].marks & BREAKS:
-            end = _noun_end(words, end)
-        found[" ".join(word.plain for word in words[at:end])] = None
-        at = end
+        stop = _noun_end(words, end, lang)
+        start = at - 1 if stop == end and at and _is_counter(words[at - 1], lang) else at
+        if stop - start > end - at or _OWN_UNIT.fullmatch(words[end - 1].plain):
+            *first, last = words[start:stop]
+            found[" ".join([*(word.plain + "." * bool(word.marks & ENDS) for word in first), last.plain])] = None  # "14. Juni"
+        at = stop
     return list(found)
 
 
-def _noun_end(words: Sequence[Word], at: int) -> int:
-    """Where the counted noun ends: "300 | gold pieces", "three | long days"; a verb or small word is no noun."""
+def _is_counter(word: Word, lang: str) -> bool:
+    """Whether a number behind a word says which of them it is: "day 8", "June 14"."""
+    return not word.marks & BREAKS and (belongs(word.norm, "counter", lang) or is_month(word, lang))
+
+
+def is_month(word: Word, lang: str) -> bool:
+    """Whether a word names a month."""
+    return belongs(word.norm, "calendar", lang) and (word.plain[0].isupper() or lang not in ("en", "de"))
+
+
+def _noun_end(words: Sequence[Word], at: int, lang: str) -> int:
+    """Where the counted noun ends: "300 | gold pieces", "three | long days"; a verb, a small word or a name is no noun."""
+    if at == len(words):
+        return at
+    first = words[at]
+    if is_month(first, lang):
+        return at + 1
+    if first.norm == "de" and at + 1 < len(words) and is_month(words[at + 1], lang):
+        return at + 2
+    if words[at - 1].marks & BREAKS:
+        return at
+    if first.plain[:1].isupper() and lang != "de":
+        return _address_end(words, at)
+    if lang == "de" and not first.plain[:1].isupper() and not first.norm.endswith(("e", "en", "er")):
+        return at
     for end in (at + 1, at + 2):
-        if end > len(words) or words[end - 1].marks & (STOP | MARK["roll"] | MARK["table"]) or not words[end - 1].norm.isalpha():
-            return at
-        if words[end - 1].marks & _UNITS:
-            more = end < len(words) and words[end].marks & MONEY and not words[end - 1].marks & BREAKS
+        last = words[end - 1] if end <= len(words) else None
+        if last is None or last.marks & _NO_NOUN or not last.norm.isalpha() or (end > at + 1 and last.capital and lang != "de"):
+            return at + 1 if end > at + 1 and _is_plural(first, lang) else at + (first.norm == "o'clock")
+        if last.marks & _UNITS:
+            more = end < len(words) and words[end].marks & MONEY and not last.marks & BREAKS
             return end + 1 if more else end
-        if words[end - 1].marks & BREAKS:
-            return end
-    return at + 1
+        if last.marks & BREAKS:
+            return end if lang != "en" or not (last.marks & CUE_MARKS or last.norm in listed("past")) else at
+    return next((end for end in (at + 1, at + 2) if _is_plural(words[end - 1], lang)), at)
 
 
-def find_numbers(text: str) -> list[str]:
-    """The numbers in a text, in order, each with the noun it counts where that is plain: "300 gold", "three days"."""
-    lang = language(text)
-    if lang in UNSPACED:
-        return numbers_in_cjk(text)
-    return numbers_in(read(text, lang))
+def _address_end(words: Sequence[Word], at: int) -> int:
+    """Where an address ends whose number stands before it; a name that begins a clause is no address, and is not counted."""
+    end = at + 1
+    while end < len(words) and words[end].plain[:1].isupper() and not words[end - 1].marks & BREAKS:
+        end += 1
+    last = words[end - 1]
+    if end > at + 1 and (last.marks & PLACE or last.norm in listed("street")):
+        return end
+    return at + 1 if words[at].marks & _UNITS and (words[at].marks & MONEY or words[at].norm.endswith("s")) else at
+
+
+def _is_plural(word: Word, lang: str) -> bool:
+    """Whether a word may be a noun that is counted, by its form."""
+    if word.marks & (CUE_MARKS & ~MARK["gain"]) or word.norm in listed("past"):
+        return False
+    if lang == "de":
+        return word.plain[0].isupper()
+    return lang == "ru" or word.norm.endswith(("s", "x")) or word.norm in listed("measure")
+
+
+def find_numbers(text: str, lang: str = "") -> list[str]:
+    """The numbers in a text, in order, each with what it counts: "300 gold", "three days", "day 8"."""
+    lang = lang or language(text)
+    return numbers_in_cjk(text) if lang in UNSPACED else numbers_in(read(text, lang), lang)
 
 
 def numbers_in_cjk(text: str) -> list[str]:

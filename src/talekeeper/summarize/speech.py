@@ -13,7 +13,8 @@ from itertools import pairwise
 
 from talekeeper.kept import kept
 from talekeeper.model import Turn
-from talekeeper.summarize.names import Reading, study
+from talekeeper.summarize.names import Name, Reading, study
+from talekeeper.summarize.posing import breaks_out, contained, may_mislead
 from talekeeper.summarize.words import (
     CJK,
     MARK,
@@ -23,6 +24,7 @@ from talekeeper.summarize.words import (
     STOP,
     UNSPACED,
     Pattern,
+    Word,
     has_phrase,
     listed,
     phrases_in,
@@ -134,6 +136,7 @@ class Draft:
     rank: int = PLAIN
     place: str = ""
     at: int = 0
+    dangling: bool = False  # whether it begins with a "He" of whom only the sentence before it tells
 
 
 # --- speech ----------------------------------------------------------------------------------------------------------
@@ -147,6 +150,9 @@ _MAY_LEAN = _BOND | _PRONOUN
 _TOGETHER, _SHORT = 240, 110
 """How many signs two sentences may have that are put together, and the one on which the other leans."""
 _TOLD_BARE = frozenset({"event", "note", "session", "enter", "leave"})
+_MANNERS = {"whisper": " (whispering)", "thought": " (thinking)"}
+"""What was not said aloud must not read as if it was."""
+_NOT_ALOUD = tuple(_MANNERS.values())
 _QUOTES = {"de": ("„", "“"), "fr": ("« ", " »"), "ru": ("«", "»"), "es": ("«", "»"), "zh": ("“", "”"), "ja": ("「", "」")}
 _MARKS = Pattern(r"[\"“”„«»「」『』]")
 _SINGLE = Pattern(r"(?<!\w)['‘](?=\w)((?:[^'‘’]|(?<=\w)['’](?=\w)|(?<=s)['’](?= [a-z]))*?[.,!?…—-])['’](?=\s|$|[—)])")
@@ -155,7 +161,9 @@ _TURNED = Pattern(r"(?<![^\s(\[])»(?=[\w…])|(?<=[\w.!?…,;*])«(?!\w)")
 """Marks of a German quotation: »so«, where others write «so»."""
 _PARTNER = {"“": "”", "„": "“", "«": "»", "»": "«", "「": "」", "『": "』", '"': '"'}
 _PLAIN_WHO = 1.0
-"""What it is worth that a sentence's "He" could be given a name, and what it costs if it could not."""
+"""What it is worth that a sentence's "He" could be given a name …"""
+_NO_WHO = 2.0
+"""… and what it costs if it could not."""
 OPENING, _CLOSING = "".join(_PARTNER), "".join(_PARTNER.values())
 ASIDE = Pattern(
     r"\s?[(\[（][^()\[\]（）]{0,60}?(?:\b(?:\d*[dwкд]\d+|dc|ac|hp|ooc|roll\w*|nat(?:ural)?\s?\d+|crit\w*|würf\w*|wurf|tirada|jet"
@@ -288,11 +296,18 @@ def _leans(draft: Draft, before: Draft, spoken: bool, whole: str) -> bool:
     if not marks & _PRONOUN or len(before.body) > _SHORT or draft.lang in UNSPACED:
         return False
     lead, anaphors = words[0].norm, listed("anaphor")
-    if lead in anaphors or (spoken and lead in listed("he")):
+    if not spoken and (lead in listed("male") or lead in listed("female")):
+        leans = bool(draft.reading.keys or marks & _HAPPENS) and not (_meant(before, words[0]) or _begins_with_pronoun(before))
+    elif lead in anaphors or (spoken and lead in listed("he")):
         leans = bool(marks_with_phrases(draft, whole) & _HAPPENS)
     else:
         leans = bool(marks & _HANDLED) and any(word.marks & _HANDLED and after.norm in anaphors for word, after in pairwise(words))
     return leans and not before.reading.marks & _TABLE and "?" not in before.body[-2:]
+
+
+def _begins_with_pronoun(draft: Draft) -> bool:
+    words = draft.reading.words
+    return bool(words and words[0].marks & _PRONOUN)
 
 
 def _together(before: str, after: str, lang: str) -> str:
@@ -343,16 +358,22 @@ def _somebody(reading: Reading) -> str:
 
 def _subject(text: str, reading: Reading) -> str:
     """The name with which a sentence begins, or the only one in it that has a title."""
-    if not reading.names:
-        return ""
-    first, words = reading.names[0], reading.words
+    name = _subject_name(text, reading)
+    return "" if name is None else name.text
+
+
+def _subject_name(text: str, reading: Reading) -> Name | None:
+    names, words = reading.names, reading.words
+    if not names:
+        return None
+    first = names[0]
     if not first.places:  # a script without blanks
-        return first.text if text.startswith(first.text) else ""
+        return first if text.startswith(first.text) else None
     if first.places[0] == 0 or (first.places[0] == 1 and words[0].marks & STOP):
         after = first.places[-1] + 1
-        return "" if after < len(words) and words[after].norm in listed("and") else first.text  # of two, it is not plain who is meant
-    titled = [name.text for name in reading.names if (words[name.places[0]].marks | words[name.places[0] - 1].marks) & PERSON]
-    return titled[0] if len(titled) == 1 else ""
+        return None if after < len(words) and words[after].norm in listed("and") else first  # of two, it is not plain who is meant
+    titled = [name for name in names if (words[name.places[0]].marks | words[name.places[0] - 1].marks) & PERSON]
+    return titled[0] if len(titled) == 1 else None
 
 
 def is_narrator(turn: Turn) -> bool:
@@ -362,55 +383,78 @@ def is_narrator(turn: Turn) -> bool:
     return turn.speaker.casefold() in listed("narrator") and (not turn.voice or _has_marks(turn.text))
 
 
-def _attribute(draft: Draft, voice: str) -> None:
-    """`Rogue: "I promise."`; an emote, or what has quotes of its own, gets no quotes."""
+def _attribute(draft: Draft, voice: str, kind: str = "") -> None:
+    """`Rogue: "I promise."`, `Rogue (thinking): "I lied."`; an emote, or what has quotes of its own, gets no quotes."""
     draft.voice = voice
     colon = "：" if draft.lang in UNSPACED else " : " if draft.lang == "fr" else ": "
     if draft.text[0] != "*" and not _has_marks(draft.text):
-        opening, closing = _QUOTES.get(draft.lang, ('"', '"'))
-        draft.text = f"{opening}{draft.text}{closing}"
-    draft.text = f"{voice}{colon}{draft.text}"
+        draft.text = _quoted(draft.text, draft.lang)
+    draft.text = f"{voice}{_MANNERS.get(kind, '')}{colon}{draft.text}"
+
+
+def _quoted(text: str, lang: str) -> str:
+    opening, closing = _QUOTES.get(lang, ('"', '"'))
+    return f"{opening}{text}{closing}"
+
+
+def attributed(text: str, lang: str, voice: str) -> str:
+    """A text that may not pass for another's, as someone's: `Tam: "Mira: 'I promise.'"`."""
+    draft = Draft(text, lang, text=_held(text, lang))
+    _attribute(draft, voice)
+    return draft.text
+
+
+def _held(text: str, lang: str) -> str:
+    """A text as one quotation that nothing in it can close; its own marks around all of it stay."""
+    whole = len(text) > 2 and _PARTNER.get(text[0]) == text[-1]
+    inner = contained(text[1:-1] if whole else text)
+    return f"{text[0]}{inner}{text[-1]}" if whole else _quoted(inner, lang)
 
 
 def tell(drafts: list[Draft], turns: Sequence[Turn], narrators: Sequence[bool]) -> None:
     """Gives each draft the text with which it would stand in the fold. A pronoun gets a name until someone else has had their say."""
-    subject = gender = ""
-    about: Draft | None = None  # the sentence whose subject that will be: it is looked for when a "He" comes, which is seldom
+    about: Draft | None = None  # the sentence with their name: it is looked for when a "He" comes, which is seldom
     for draft in drafts:
         turn, words = turns[draft.stretch], draft.reading.row.words
         lead = words[0] if words else None
         draft.text = _ended(draft.body, draft.lang)
         if not narrators[draft.stretch]:
             if draft.rank == PLAIN:
-                subject, about = "", None
-            if turn.voice and not _names_itself(draft, turn.voice):
-                _attribute(draft, turn.voice)
+                about = None
+            if turn.voice and (turn.kind == "thought" or not _names_itself(draft, turn.voice) or may_mislead(draft.body, turn.voice)):
+                if breaks_out(draft.body, turn.voice):
+                    draft.text = _held(draft.text, draft.lang)
+                _attribute(draft, turn.voice, turn.kind)
         elif draft.outside == "":
-            if about is not None and not draft.voice:
-                (subject, gender), about = _who(about), None
-            _attribute(draft, draft.voice or (f"[{subject}]" if subject else turn.voice))
+            subject = _subject(about.body, about.reading) if about is not None and not draft.voice else ""
+            _attribute(draft, draft.voice or (f"[{subject}]" if subject else turn.voice), turn.kind)
         elif draft.outside is None and draft.marks & _FIRST and turn.kind not in _TOLD_BARE and draft.lang not in UNSPACED:
-            _attribute(draft, turn.voice)
+            _attribute(draft, turn.voice, turn.kind)
         elif lead and lead.norm in listed("he") and draft.text.startswith(lead.plain):
-            his = _gender([lead.norm])
-            if about is not None:
-                (subject, gender), about = _who(about), None
-            if subject and gender in ("", his):
-                draft.text, gender = f"[{subject}]{draft.text[len(lead.plain) :]}", his
-                draft.worth += _PLAIN_WHO
-            else:
-                draft.worth -= _PLAIN_WHO
-                subject = ""
+            subject = _meant(about, lead) if about is not None else ""
+            draft.text = f"[{subject}]{draft.text[len(lead.plain) :]}" if subject else draft.text
+            draft.worth += _PLAIN_WHO if subject else -_NO_WHO
+            draft.dangling = not subject
         elif lead and draft.outside is None and not (lead.marks & (_PRONOUN | _SECOND) and draft.text.startswith(lead.plain)):
             about = draft
 
 
-def _who(draft: Draft) -> tuple[str, str]:
-    """Whom a sentence is about, if that is plain and they are alive, and their gender as far as it tells."""
-    subject = "" if draft.marks & _DEATH else _subject(draft.body, draft.reading)
-    if not subject:
-        return "", ""
-    return subject, _gender([*subject.lower().split(), *(word.norm for word in draft.reading.words if word.marks & _PRONOUN)])
+def _meant(draft: Draft, he: Word) -> str:
+    """Whom of a sentence a "He" or "She" after it means, if that is plain and they are alive: nobody else in it may be meant as well."""
+    reading, his = draft.reading, _gender([he.norm])
+    name = None if reading.marks & _DEATH else _subject_name(draft.body, reading)
+    if name is None or not name.places:
+        return name.text if name is not None else ""
+    words, first = reading.words, name.places[0]
+    own = {first - 1, *name.places}
+    gender = _gender([words[at].norm for at in sorted(own) if at >= 0]) or _gender([word.norm for word in words if word.marks & _PRONOUN])
+    for at, word in enumerate(words):  # "the Lady of Arn", "his sister": not "the boy", who is looked at
+        if at not in own and not word.marks & _PRONOUN and _gender([word.norm]) == his and (word.capital or words[at - 1].marks & _PRONOUN):
+            return ""
+    if gender:
+        return name.text if gender == his else ""
+    alone = all(other.places == name.places or words[other.places[0] - 1].marks & STOP for other in reading.names)
+    return name.text if first <= 1 and alone else ""
 
 
 def _names_itself(draft: Draft, voice: str) -> bool:
@@ -429,6 +473,17 @@ def quotation(text: str) -> tuple[str, str]:
         return "", text
     quoted = text[match.end() :]
     return ("", text) if _has_marks(quoted[1:-1]) else (match[1], quoted)
+
+
+def is_aloud(by: str) -> bool:
+    """Whether someone who speaks a sentence of a fold neither whispers nor thinks it."""
+    return not by.endswith(_NOT_ALOUD)
+
+
+def spoken_by(text: str) -> str:
+    """Who speaks a sentence of a fold that is one quotation, aloud or not."""
+    by, _ = quotation(text)
+    return by if is_aloud(by) else by.rpartition(" (")[0]
 
 
 def speak_on(before: str, quoted: str, *, same_turn: bool) -> str:

@@ -71,6 +71,7 @@ _HAN = Pattern(r"[\u3400-\u9fff\uf900-\ufaff\u3005]")
 CJK = Pattern(r"[\u3005\u3041-\u30ff\u3400-\u9fff\uf900-\ufaff]")
 UNSPACED = frozenset({"zh", "ja"})
 """The languages that are written without blanks."""
+_WIDE = Pattern(r"[\u0400-\u04ff\u3041-\u30fa\u3400-\u9fff\uf900-\ufaff]")
 _LATIN = ("en", "de", "fr", "es")
 _VOTES = {lang: 12 * at for at, lang in enumerate(_LATIN)}
 """Where the votes for a language stand in the number that has them all."""
@@ -384,6 +385,11 @@ def language(text: str, default: str = "en") -> str:
     most = max(votes)
     best = [lang for lang, vote in zip(_LATIN, votes, strict=True) if vote == most]
     return default if not most or default in best else best[0]
+
+
+def is_wide(text: str) -> bool:
+    """Whether a text has anything in a script of which the same content is counted as many more tokens than it is in English."""
+    return not text.isascii() and _WIDE.search(text) is not None
 
 
 def _hints(letters: str, lang: str) -> int:

@@ -33,8 +33,8 @@ _WORD = re.compile(r"\S*\w\S*")
 
 
 class MoodyModel:
-    """A summarizer whose `mood` can be changed: good, uncited, slow, failing, cancelled, empty, garbage, too long, echoing,
-    refusing, reciting, cut off, nul, not text.
+    """A summarizer whose `mood` can be changed: good, uncited, slow, failing, cancelled, empty, garbage, inventing,
+    too long, echoing, refusing, reciting, cut off, nul, not text.
 
     In a good mood it keeps the beginning of each piece, and cites it."""
 
@@ -56,6 +56,7 @@ class MoodyModel:
         answers = {
             "empty": "  \n ",
             "garbage": "zxq " * 7 + "#### ¤¤¤¤",
+            "inventing": "They sailed over and burned it down.",
             "too long": messages[1]["content"] * 3,
             "echoing": messages[1]["content"],
             "cut off": "The innkeeper smiles. \ud83d",  # half an emoji

@@ -31,7 +31,7 @@ def drafts_of(pair: Pair) -> list[Draft]:
     """The turn as entries of the log, in one step; what was done for the answer goes with its last entry, and is never folded."""
     said = [(USER, pair.user), (ASSISTANT, pair.assistant)]
     time = pair.time if pair.time and abs(pair.time) < rim.LATEST else None
-    drafts = [Draft(speaker, text, id=f"{pair.id}/{speaker}", time=time) for speaker, text in said if text.strip()]
+    drafts = [Draft(speaker, text, id=f"{pair.id}/{speaker}", time=time) for speaker, text in said if rim.seen(text)]
     if pair.digest is not None and drafts:
         drafts[-1] = drafts[-1]._replace(marks=(Mark(DIGESTS, pair.digest, keep=DIGESTS_KEPT),))
     return drafts
@@ -96,7 +96,7 @@ def _names(stored: Stored) -> set[str]:
 
 async def _missing(story: Story, stored: Stored, known: Collection[str]) -> list[Draft]:
     missing: dict[str | None, Draft] = {}
-    if stored.earlier.strip() and not story.head and EARLIER not in known:
+    if rim.seen(stored.earlier) and not story.head and EARLIER not in known:
         missing[EARLIER] = Draft("", stored.earlier, kind="event", id=EARLIER)
     for pair in [pair for pair in stored.pairs if pair.id not in stored.forgotten]:
         fresh = {draft.id: draft for draft in drafts_of(pair) if draft.id not in known and draft.id not in missing}

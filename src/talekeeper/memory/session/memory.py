@@ -268,8 +268,9 @@ class DefaultShortTermMemory:
         room = limit - self._count(message.SUMMARY_OPEN) - self._count(message.SUMMARY_CLOSE)
         while True:
             recap = await story._recap(ASSISTANT, keep, max(0, room), pending and limit > 0, at_once=True)  # both hear everything
-            summary = message.SUMMARY_OPEN + recap.text + message.SUMMARY_CLOSE if recap.text else ""
-            if not summary or self._adds_up or self._count(summary) <= limit:
+            told = message.disarm(recap.text)
+            summary = message.SUMMARY_OPEN + told + message.SUMMARY_CLOSE if told else ""
+            if not summary or (self._adds_up and told == recap.text) or self._count(summary) <= limit:
                 return summary, await self._pairs(story, recap)
             room = min(room - 1, room * limit // self._count(summary))
 
@@ -423,9 +424,9 @@ def _as_turn(turn: Any, assistant: str | None) -> ConversationTurn:
     for text, name in ((told.user_message, "user_message"), (told.assistant_response, "assistant_response")):
         if not isinstance(text, str):
             raise WrongType(f"{name} must be text, not {type(text).__name__}")
-        if text.strip():
+        if rim.seen(text):
             rim.text(text, name)
-    if not told.user_message.strip() and not told.assistant_response.strip():
+    if not rim.seen(told.user_message) and not rim.seen(told.assistant_response):
         raise InvalidInput("both halves of the turn are blank: there is nothing to remember")
     return told
 

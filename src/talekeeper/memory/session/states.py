@@ -108,7 +108,7 @@ def _text(row: Mapping[str, Any], name: str, where: str) -> str:
     value = row.get(name)
     if value is not None and not isinstance(value, str):
         raise InvalidInput(f"{name} of {where} must be text, not {type(value).__name__}")
-    if value and value.strip():
+    if value and rim.seen(value):
         rim.text(value, f"{name} of {where}")
     return value or ""
 

@@ -16,10 +16,12 @@ const MOST = 480; // turns that are on the page at once; the others come when th
 const POINTS = 1000;
 const NOTHING = { turns: [], before: false, after: false, points: [], total: 0, play: null, scene: null, seats: [], branches: [], game: null, version: null, loaded: false };
 
+const pathOf = (story) => `/stories/${encodeURIComponent(story)}`;
+
 const app = {
   me: null, dm: false, story: null, branch: "main", seat: "", who: "", at: null, tab: "prompt", mode: "act", pane: "story", budgets: {}, drafts: {}, lit: null, ...NOTHING,
 
-  get path() { return `/stories/${encodeURIComponent(this.story)}`; },
+  get path() { return pathOf(this.story); },
   get where() { return { branch: this.branch }; },
   get point() { return { branch: this.branch, at: this.at }; },
   get view() { return { branch: this.branch, at: this.at, seat: this.seat }; },
@@ -141,8 +143,9 @@ let loading = null;
 function load(...parts) {
   for (const part of parts) due.add(part);
   loading ??= (async () => {
-    while (due.size && app.story) {
+    while (due.size) {
       await new Promise((go) => setTimeout(go, 20));
+      if (!app.story) break; // left meanwhile
       const now = [...due];
       const here = place();
       due.clear();
@@ -278,6 +281,7 @@ function settle(change) {
   Object.assign(app, change, { lit: null, turns: [], points: [], total: 0, version: null, loaded: false, before: false, after: false });
   app.play = app.play && { ...app.play, lines: [] };
   note();
+  drawTop(app);
   frame();
   drawTabs(app);
   follow(`${app.path}/events`, { ...app.where, seat: app.seat }, (event, data) => EVENTS[event]?.(data), line.signal);
@@ -350,7 +354,7 @@ function nowhere() {
 // What the address asks for cannot be shown: says so, and shows what is nearest to it.
 async function astray(error) {
   const here = place();
-  const own = app.dm ? "" : await ownSeat();
+  const own = app.dm ? "" : await ownSeat(app.story);
   if (here !== place()) return;
   const named = { turn: app.at, seat: app.seat !== own, branch: app.branch !== "main" };
   const told = error.code.replace("unknown-", "");
@@ -381,22 +385,22 @@ async function start() {
     app.me = await get("/me");
     if (mine !== began) return undefined;
     app.dm = app.me.dm;
-    app.story = asked.get("story");
-    if (!again) Object.assign(app, NOTHING, { budgets: {}, drafts: {}, who: "", mode: "act" });
+    const story = asked.get("story");
+    if (!again) Object.assign(app, NOTHING, { story: null, budgets: {}, drafts: {}, who: "", mode: "act" }); // the story comes with its branch and seat, below
     arrange($("banner"));
     put($("main"), h("p", { class: "loading" }, "Opening the book…"));
     drawTop(app);
-    if (!app.story) { document.title = "Talekeeper"; return await home(app, $("main")); }
-    const seat = asked.get("seat") || (app.dm ? "" : await ownSeat());
+    if (!story) { document.title = "Talekeeper"; return await home(app, $("main")); }
+    const seat = asked.get("seat") || (app.dm ? "" : await ownSeat(story));
     if (mine !== began) return undefined;
-    return settle({ branch: asked.get("branch") || "main", seat, at: asked.get("at"), tab: Object.hasOwn(TABS, asked.get("tab")) ? asked.get("tab") : "prompt" });
+    return settle({ story, branch: asked.get("branch") || "main", seat, at: asked.get("at"), tab: Object.hasOwn(TABS, asked.get("tab")) ? asked.get("tab") : "prompt" });
   } catch (error) { return mine === began ? unreached(error) : undefined; }
 }
 
 // A player may have several seats; not every story has all of them.
-async function ownSeat() {
+async function ownSeat(story) {
   for (const seat of app.me.seats) {
-    if (app.me.seats.length === 1 || (await get(app.path, { seat }).catch(() => null))) return seat;
+    if (app.me.seats.length === 1 || (await get(pathOf(story), { seat }).catch(() => null))) return seat;
   }
   return app.me.seats[0];
 }

@@ -111,13 +111,14 @@ async def get_story(visit: Entered, view: LookingAt) -> schemas.Story:
 @router.delete("/stories/{story}", status_code=204, summary="Remove a story for good")
 async def delete_story(house: InHouse, grant: Granted, story: StoryPath) -> None:
     """Everything of it is removed, and cannot be brought back."""
-    found = await find_story(house, grant, story)
     if not grant.dm:
+        await find_story(house, grant, story)
         raise forbidden("This is for the story's dm.")
-    if not await house.keeper.delete(found.key):
+    key = ids.story_key(grant.tenant, story)
+    if key is None or not grant.opens(story) or not await house.keeper.delete(key):  # also one that cannot be opened
         raise unknown("story")
-    await house.rooms.drop(found.key)
-    house.hub.wake(found.key)
+    await house.rooms.drop(key)
+    house.hub.wake(key)
 
 
 # -- seats -------------------------------------------------------------------------------------------------------------
@@ -138,18 +139,18 @@ async def put_seat(visit: Authored, seat_id: SeatPath, body: schemas.SeatIn) -> 
 
 
 @router.post("/stories/{story}/seats/{seat_id}/enter", status_code=201, summary="Someone comes to a place")
-async def enter(visit: Authored, seat_id: SeatPath, body: schemas.Move, key: IdempotencyKey = None) -> schemas.Turn:
-    """Those who are there hear of it, and those whom it comes from hear it leave."""
+async def enter(visit: Authored, seat_id: SeatPath, body: schemas.Move, key: IdempotencyKey = None) -> schemas.Turn | None:
+    """Those who are there hear of it, and those whom it comes from hear it leave. Null where it is there already, and there is no text."""
     turn = await visit.story.enter(_seated(visit, seat_id), body.location, text=body.text, id=visit.told_once(key))
-    return await visit.view().turn(turn)
+    return await visit.view().turn(turn) if turn is not None else None
 
 
 @router.post("/stories/{story}/seats/{seat_id}/leave", status_code=201, summary="Someone goes")
-async def leave(visit: Authored, seat_id: SeatPath, body: schemas.Going | None = None, key: IdempotencyKey = None) -> schemas.Turn:
-    """It hears nothing more until it enters again."""
+async def leave(visit: Authored, seat_id: SeatPath, body: schemas.Going | None = None, key: IdempotencyKey = None) -> schemas.Turn | None:
+    """It hears nothing more until it enters again. Null, and nothing is told, where it is gone already."""
     text = body.text if body is not None else None
     turn = await visit.story.leave(_seated(visit, seat_id), text=text, id=visit.told_once(key))
-    return await visit.view().turn(turn)
+    return await visit.view().turn(turn) if turn is not None else None
 
 
 def _seated(visit: Visit, seat: str) -> str:

@@ -9,9 +9,10 @@ import os
 import random
 import re
 import sqlite3
+import stat
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib import resources
 from json import JSONDecodeError
@@ -96,6 +97,8 @@ def open_file(path: Path, *, durable: bool, busy_timeout: float, read_only: bool
         raise StoreError(f"there is no directory {str(path.parent)!r}: create it first")
     if read_only and not path.exists():
         raise StoreError(f"there is no store at {str(path)!r} that could be read: open it for writing once, or check the path")
+    if not read_only and path.exists():
+        _free_sidecars(path)
     last: sqlite3.Error | None = None
     for access in ways_in(path, read_only):
         file = StoreFile(path, durable, busy_timeout, access)
@@ -115,13 +118,40 @@ def ways_in(path: Path, read_only: bool) -> Iterator[str]:
     """How to open a file, best first: for writing, for reading, and as a file that nobody can write beside us.
 
     The last is for a read-only disk, where the log and its index cannot be made; it would not see what is still in a log."""
-    if not read_only and (os.access(path, os.W_OK) or not path.exists()):
+    if not read_only and (_writable(path) or not path.exists()):
         yield "mode=rw"
     if path.exists():
         yield "mode=ro"
         log = Path(f"{path}-wal")
         if not log.exists() or not log.stat().st_size:
             yield "mode=ro&immutable=1"
+
+
+def _sidecars(path: Path) -> list[Path]:
+    """The log and its index, as far as they are there."""
+    return [beside for beside in (Path(f"{path}-wal"), Path(f"{path}-shm")) if beside.is_file() and not beside.is_symlink()]
+
+
+def _free_sidecars(path: Path) -> None:
+    """Lets those write the log and its index who may write the file. SQLite makes them with the file's mode; whoever only looked at it
+    while it could not be written leaves them behind, and it could not be written for ever. (To remove them may hurt who uses them.)"""
+    mode = stat.S_IMODE(path.stat().st_mode)
+    for beside in _sidecars(path):
+        with suppress(OSError):  # somebody else's: what is written will tell
+            if mode & ~beside.stat().st_mode & 0o222:
+                beside.chmod(mode)
+
+
+def _writable(path: Path) -> bool:
+    return os.access(path, os.W_OK, effective_ids=os.access in os.supports_effective_ids)
+
+
+def _unwritable(path: Path) -> str:
+    """Why a file cannot be written, and what to do: it may be its log or index that is in the way."""
+    barred = [repr(str(beside)) for beside in _sidecars(path) if _writable(path) and not _writable(beside)]
+    if not barred:
+        return f"{str(path)!r} may be read but not written: check its permissions"
+    return f"{str(path)!r} cannot be written since {' and '.join(barred)} beside it may not be: make that writable, too"
 
 
 def connect(path: Path, access: str, busy_timeout: float) -> sqlite3.Connection:
@@ -133,7 +163,8 @@ def _prepare(file: StoreFile) -> None:
     """Makes sure that the file is ours and of this version; makes it so where it is empty or older."""
     db = connect(file.path, file.access if file.read_only else "mode=rwc", file.busy_timeout)
     try:
-        version = _version(db, file.path)
+        with transaction(db, "BEGIN"):  # somebody else may be making it right now: it is all there, or nothing of it is
+            version = _version(db, file.path)
         if version == len(MIGRATIONS):
             if not file.read_only:
                 _use_log(db, file)
@@ -153,13 +184,15 @@ def _prepare(file: StoreFile) -> None:
 
 
 def _version(db: sqlite3.Connection, path: Path) -> int:
-    """The version of a file of ours, 0 for an empty one."""
+    """The version of a file of ours, 0 for an empty one. To be asked in a transaction, since three answers must be of one state."""
     try:
         ((application,), (version,)) = (db.execute(f"PRAGMA {name}").fetchone() for name in ("application_id", "user_version"))
         (tables,) = db.execute("SELECT count(*) FROM sqlite_master").fetchone()
     except sqlite3.DatabaseError as exc:
         if _code(exc) == sqlite3.SQLITE_NOTADB:
-            raise WrongStore(f"{str(path)!r} is not a Talekeeper store, nor any SQLite file: choose another path") from exc
+            raise WrongStore(
+                f"{str(path)!r} is not a Talekeeper store, nor any SQLite file: choose another path, or restore a backup of it"
+            ) from exc
         raise
     if application == APPLICATION_ID:
         if version > len(MIGRATIONS):
@@ -230,16 +263,21 @@ _MEANINGS: dict[int, tuple[type[StoreError], str]] = {
     sqlite3.SQLITE_BUSY: (StoreBusy, "is locked by another process: retry later"),
     sqlite3.SQLITE_LOCKED: (StoreBusy, "is locked: retry later"),
     sqlite3.SQLITE_FULL: (StoreFull, "has no room left: free some space, then retry"),
-    sqlite3.SQLITE_READONLY: (StoreReadOnly, "may be read but not written: check its permissions"),
     sqlite3.SQLITE_CORRUPT: (StoreCorrupt, "is damaged: restore a backup"),
     sqlite3.SQLITE_NOTADB: (StoreCorrupt, "is damaged: restore a backup"),
     sqlite3.SQLITE_CANTOPEN: (StoreError, "cannot be opened: check its permissions and those of its directory"),
 }
 
 
+_MISFIT = re.compile("^unsupported file format|^(table|index) .* already exists|^no such (table|column)|^duplicate column")
+"""What SQLite says where a file of ours does not have the tables that its version has."""
+
+
 def translate(exc: Exception, path: Path) -> Exception:
     """What the caller gets to see for an error of SQLite or of its driver; what is neither stays as it is."""
     name, code = repr(str(path)), _code(exc)
+    if code == sqlite3.SQLITE_READONLY:
+        return StoreReadOnly(f"{_unwritable(path)} ({exc})")
     if code in _MEANINGS:
         kind, advice = _MEANINGS[code]
         return kind(f"{name} {advice} ({exc})")
@@ -249,6 +287,8 @@ def translate(exc: Exception, path: Path) -> Exception:
         return InvalidInput(f"a value cannot be stored: {exc}")
     if isinstance(exc, sqlite3.OperationalError) and str(exc).startswith("Could not decode"):  # and then it quotes the story
         return StoreCorrupt(f"{name} is damaged: a text in it is no UTF-8; run `talekeeper doctor`, restore a backup")
+    if isinstance(exc, sqlite3.OperationalError) and _MISFIT.search(str(exc)):
+        return StoreCorrupt(f"{name} is damaged: its header does not fit what is in it; restore a backup ({exc})")
     if isinstance(exc, JSONDecodeError):
         return StoreCorrupt(f"{name} is damaged: a value in it is no JSON; run `talekeeper doctor`, restore a backup")
     if isinstance(exc, sqlite3.Error):

@@ -84,7 +84,7 @@ class Upkeep:
         except Exception as exc:  # the thread goes on: what failed is still due, and will be tried again
             with self._lock:
                 self._ledger.forget()
-            log.warning("upkeep failed", extra={"path": str(self._file.path), "reason": str(exc)})
+            log.warning("upkeep failed: %s", exc, extra={"path": str(self._file.path), "reason": str(exc)})
 
     def _checkpoint(self) -> None:
         self._db.execute("PRAGMA wal_checkpoint(PASSIVE)")

@@ -96,7 +96,7 @@ class Writer:
                 if not _is_short(works[0]):
                     return []
                 self._db.execute("BEGIN IMMEDIATE")
-                outcomes = self._write(works)
+                outcomes = self._write_timed(works)
         except Exception as exc:  # as in _write: it must reach the one who caused it
             if is_busy(exc):
                 return []
@@ -148,7 +148,7 @@ class Writer:
             if len(works) == 1 and (outcomes := patiently(self._file.busy_timeout, lambda: self._append_alone(works))):
                 return outcomes
             self._begin()
-            outcomes = self._write(works)
+            outcomes = self._write_timed(works)
             for work in works[len(outcomes) :]:
                 self._begin()
                 outcomes += self._write([work])
@@ -170,8 +170,19 @@ class Writer:
         rev = self._ledger.append_alone(work)
         if rev is None:
             return []
-        self._pace += (time.perf_counter() - began - self._pace) / 8
+        self._took(time.perf_counter() - began)
         return [rev]
+
+    def _write_timed(self, works: list[Work]) -> list[Any]:
+        """The same as `_write`, which one short commit is timed in."""
+        began = time.perf_counter()
+        outcomes = self._write(works)
+        if len(works) == 1 and _is_short(works[0]):
+            self._took(time.perf_counter() - began)
+        return outcomes
+
+    def _took(self, seconds: float) -> None:
+        self._pace += (seconds - self._pace) / 8
 
     def _write(self, works: list[Work]) -> list[Any]:
         """The outcomes of the works, once they are durable. Empty where several were rolled back because of one."""

@@ -45,6 +45,18 @@ class Erasing(Opening):
         await store.write(erase)
         assert not (await store.read(Read(story.id, folds=["a"]))).folds
 
+    async def test_an_entry_that_names_a_target_twice_is_one_entry_and_can_be_erased(self, store: Store) -> None:
+        story = await store.create(KEY, CONFIG)
+        twice = entry(2, id="own", extra={"target": ["t-1", "t-1", "t-2"]})
+        await store.write(Commit(story.id, story.rev, entries=[entry(1), twice], folds=[fold("a")]))
+        for target in ("t-1", "t-2"):
+            assert [each.seq for each in (await store.read(Read(story.id, targeting=[target]))).entries] == [2]
+        left = [each._replace(text="", id=None, extra=None) for each in (entry(1), twice)]
+        await store.write(Commit(story.id, story.rev, erase=Erase(left, ["a"], extent=Extent(1, ["t-1"], 1))))
+        assert await log(store, story) == left
+        found = await store.read(Read(story.id, ids=["own"], targeting=["t-1", "t-2"], folds=["a"]))
+        assert (list(found.entries), list(found.folds)) == ([], [])
+
     async def test_an_erased_entry_may_keep_its_id(self, store: Store) -> None:
         story = await store.create(KEY, CONFIG)
         rev = await fill(store, story)
