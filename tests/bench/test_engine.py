@@ -2,12 +2,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from talekeeper.bench import engine
-from talekeeper.bench.engine import Options, lineup, measure, run
+from talekeeper.bench.engine import Options, measure, run
 from talekeeper.bench.report import Point
 from talekeeper.bench.systems import Limit, System, Talekeeper
 from talekeeper.bench.workload import Line
@@ -77,20 +78,19 @@ async def test_a_system_that_does_not_show_the_newest_turn_is_refused(tmp_path: 
         await measured([Limit, Forgetful], tmp_path)
 
 
-async def test_a_slow_peer_does_fewer_turns_and_only_short_stories(tmp_path: Path) -> None:
-    points = await measured([Limit, Slow], tmp_path, batch_seconds=0.01, peer_turns=100, rounds=7)
-    assert points["slow", 100].measured == 3  # one turn in every third round
-    assert ("slow", 400) not in points
+def test_a_slow_peer_does_fewer_turns_and_only_short_stories(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "PEERS", (Slow, Absent))
+    small = replace(Options.quick(), sizes=(100, 400), rounds=7, resumes=1, stories=40, starts=1)
+    report = run(replace(small, peers=True, batch_seconds=0.01, peer_turns=100), quiet)
+    assert report.systems == [Limit.name, Talekeeper.name, Slow.name]
+    slow = report.point(Slow.name, 100)
+    assert slow is not None
+    assert slow.measured == 3  # one turn in a third of the rounds
+    assert report.point(Slow.name, 400) is None
+    assert "install absent-package" in report.skipped["absent"]
 
 
 async def test_a_story_is_not_measured_when_it_is_twice_as_long_as_it_was(tmp_path: Path) -> None:
     points = await measured([Limit], tmp_path, rounds=30)
     assert points[Limit.name, 100].measured == 17 * 5  # with one more turn before each batch: 102, and three to warm up
     assert points[Limit.name, 400].measured == 30 * 10
-
-
-def test_a_peer_that_is_not_installed_is_left_out_with_a_word_on_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine, "PEERS", (Absent,))
-    systems, skipped = lineup(Options())
-    assert systems == [Limit, Talekeeper]
-    assert "install absent-package" in skipped["absent"]

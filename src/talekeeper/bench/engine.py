@@ -14,7 +14,9 @@ How it is measured:
   L and Talekeeper append `written_turns` in all for this, so that what is written seldom, and much of it, has its due share.
 - Every write-ahead log has its working size before the clock starts, as in a process that has been up for a while.
 - Stories grow while they are measured, by `rounds * batch` turns and then up to `written_turns`, but not by more than their own length:
-  a short one is not measured in as many rounds. Peers, some of which are slow, take part in every third.
+  a short one is not measured in as many rounds.
+- Peers come after us, and are not even imported before: hundreds of megabytes of other people's modules and half-used memory would slow us
+  down and not L, which hardly needs any. They alternate with L in a third of the rounds, since some of them are slow.
 - What it takes to resume depends on where a story stands between two checkpoints and two cuts; L and Talekeeper are told on by a few turns
   between one resumption and the next, and the median counts.
 - A peer gets at most `batch_seconds` per batch and stories of at most `peer_turns`; what is not measured shows as "–".
@@ -33,7 +35,7 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack, closing
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from statistics import median
 
@@ -48,7 +50,7 @@ Progress = Callable[[str], None]
 
 _LOG_FRAMES = 1_000
 _WARM_TURNS = 3
-_PEERS_EVERY = 3
+_PEER_ROUNDS = 3
 _IDLE_SECONDS, _IDLE_CPU = 0.002, 0.0005
 _TOLD_ON = 29
 """So many turns lie between two resumptions: the number is prime, so that they stand at different places of whatever comes in turns."""
@@ -67,7 +69,7 @@ class Options:
     batch_seconds: float = 0.5
     resumes: int = 9
     stories: int = 1_000
-    volleys: int = 10
+    volleys: int = 5
     starts: int = 7
     seed: int = 7
     directory: Path | None = None
@@ -84,41 +86,48 @@ def run(options: Options, progress: Progress) -> Report:
 
 
 async def _run(options: Options, progress: Progress) -> Report:
-    systems, skipped = lineup(options)
     with tempfile.TemporaryDirectory(prefix="talekeeper-bench-", dir=options.directory) as directory:
-        points = await measure(systems, options, Path(directory), progress)
+        points = await measure([Limit, Talekeeper], options, Path(directory), progress)
         crowd = await throughput(Path(directory), options.stories, options.volleys, options.seed, progress)
         weight = footprint(Path(directory), options.starts, progress)
+        peers, skipped = find_peers() if options.peers else ([], {})
+        points += await _beside(peers, options, Path(directory), progress)
     return Report(
         points=points, limit=Limit.name, ours=Talekeeper.name, throughput=crowd, footprint=weight,
         skipped=skipped, machine=machine(), options=asdict(options) | {"directory": str(options.directory or tempfile.gettempdir())},
     )  # fmt: skip
 
 
-def lineup(options: Options) -> tuple[list[type[System]], dict[str, str]]:
-    """The systems that can be measured here, and why each of the others cannot."""
-    systems: list[type[System]] = [Limit, Talekeeper]
+def find_peers() -> tuple[list[type[System]], dict[str, str]]:
+    """The peers that can be measured here, and why each of the others cannot."""
+    peers: list[type[System]] = []
     skipped: dict[str, str] = {}
-    for peer in PEERS if options.peers else ():
+    for peer in PEERS:
         try:
             peer()
         except ImportError:
             skipped[peer.name] = f"to compare, install {peer.needs} (or the extra `bench`)"
         else:
-            systems.append(peer)
-    return systems, skipped
+            peers.append(peer)
+    return peers, skipped
+
+
+async def _beside(peers: Sequence[type[System]], options: Options, directory: Path, progress: Progress) -> tuple[Point, ...]:
+    """The peers at the lengths of story that they can be asked for, in turn with the limit."""
+    sizes = tuple(size for size in options.sizes if size <= options.peer_turns)
+    if not peers or not sizes:
+        return ()
+    with tempfile.TemporaryDirectory(dir=directory) as aside:
+        fewer = replace(options, sizes=sizes, rounds=-(-options.rounds // _PEER_ROUNDS), written_turns=0)
+        points = await measure([Limit, *peers], fewer, Path(aside), progress)
+    return tuple(point for point in points if point.system != Limit.name)
 
 
 async def measure(systems: Sequence[type[System]], options: Options, directory: Path, progress: Progress) -> tuple[Point, ...]:
     """Every system at every length of story, batch by batch in turn."""
     longest = max(options.rounds * (options.batch + 1), options.written_turns)
     lines = story(max(options.sizes) + _WARM_TURNS + longest + options.resumes * _TOLD_ON + 1, options.seed)
-    cells = [
-        _Cell(kind, size, directory / f"{number}-{size}.db", lines)
-        for size in options.sizes
-        for number, kind in enumerate(systems)
-        if not kind.needs or size <= options.peer_turns
-    ]
+    cells = [_Cell(kind, size, directory / f"{number}-{size}.db", lines) for size in options.sizes for number, kind in enumerate(systems)]
     order = random.Random(options.seed)
     async with AsyncExitStack() as opened:
         for cell in cells:
@@ -128,7 +137,7 @@ async def measure(systems: Sequence[type[System]], options: Options, directory: 
         gc.collect()
         gc.freeze()  # what one system has on the heap is not collected at another's expense
         for number in range(options.rounds):
-            due = [cell for cell in cells if cell.is_due(number)]
+            due = [cell for cell in cells if cell.is_due]
             for index, cell in enumerate(order.sample(due, len(due))):  # so that nobody always follows the same neighbour
                 progress(f"round {number + 1} of {options.rounds}: {index + 1} of {len(due)}, {cell.kind.name} at {cell.turns:,} turns")
                 await cell.batch(number, min(options.batch, max(1, cell.turns // 20)), options.batch_seconds)
@@ -175,9 +184,10 @@ class _Cell:
         await self._check()
         self.written = 0
 
-    def is_due(self, number: int) -> bool:
-        """Whether it takes part in that round: the story is not twice as long as it was, and a peer not asked too often."""
-        return self.next < 2 * self.turns and not (self.kind.needs and number % _PEERS_EVERY)
+    @property
+    def is_due(self) -> bool:
+        """Whether it takes part in another round: the story is not twice as long as it was."""
+        return self.next < 2 * self.turns
 
     async def batch(self, number: int, count: int, seconds: float) -> None:
         """One turn to come back to the processor's caches, then some on the clock; the bytes of all of them count."""
