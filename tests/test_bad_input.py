@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -259,6 +260,13 @@ def bad_calls() -> dict[str, tuple[Call, type[tk.TalekeeperError], str | None]]:
         "mark heard by a string": (lambda s: s.mark("x", {}, heard_by="ab"), tk.WrongType, "heard_by"),
         "a mark of its own of a number": (lambda s: s.mark_many([tk.Mark("x", {}, of=any_)]), tk.WrongType, "of"),
         "a mark of its own heard by a string": (lambda s: s.mark_many([tk.Mark("x", {}, heard_by=bard)]), tk.WrongType, "heard_by"),
+        "mark ranked by a word": (lambda s: s.mark("x", {}, of=[2], rank="high"), tk.WrongType, "rank must be a number, not str"),  # type: ignore[arg-type]
+        "mark ranked by None": (lambda s: s.mark("x", {}, of=[2], rank=any_), tk.WrongType, "rank must be a number, not NoneType"),
+        "a seat that folds at a word": (
+            lambda s: s._keeper.story(KEY, seats=[tk.Seat("bard", fold_at=any_)]),
+            tk.WrongType,
+            "fold_at of seat 'bard'",
+        ),
         "topics with a number": (lambda s: s.topics("dm", prefix=5.5), tk.WrongType, "prefix"),  # type: ignore[arg-type]
         "ordinals of a number": (lambda s: s.ordinals("dm", 5), tk.WrongType, "turns"),  # type: ignore[arg-type]
         "ordinals of ids": (lambda s: s.ordinals("dm", ["own-1"]), tk.WrongType, "number"),  # type: ignore[list-item]
@@ -454,6 +462,17 @@ async def test_an_unknown_branch_of_a_known_story_is_refused(keeper: tk.Keeper, 
     assert (await (await keeper.story(KEY)).append("dm", "Still here.")).text == "Still here."
 
 
+async def test_an_unknown_branch_makes_no_story_and_seats_nobody(keeper: tk.Keeper, story: tk.Story) -> None:
+    before = await look(story)
+    for key in (KEY, tk.MemoryKey("acme", "ana", "new")):
+        with pytest.raises(tk.UnknownBranch, match="there are: main"):
+            await keeper.story(key, seats=[tk.Seat("cleric")], branch="nope")
+    assert await keeper.keys() == [KEY]
+    assert await look(story) == before
+    await story.fork(name="what if")
+    assert "cleric" in [seat.id for seat in (await keeper.story(KEY, seats=[tk.Seat("cleric")], branch="what if")).seats]
+
+
 @pytest.mark.parametrize("target", ["redis://localhost", "postgresql://x/y", "ftp://z"], indirect=False)
 async def test_an_address_that_no_store_serves_is_refused(target: str) -> None:
     with pytest.raises(tk.TalekeeperError, match="store"):
@@ -631,3 +650,27 @@ async def test_a_clock_that_shows_no_time_is_refused_and_nothing_is_written(
     assert await look(story) == before
     times.append(7)
     assert [(await story.append("dm", "On it goes.")).time, type((await story.turns())[-1].time)] == [7.0, float]
+
+
+@pytest.mark.parametrize("blank", [" ", "\t", "\n", " \n", "\u00a0", "\u2028"], ids=ascii)
+async def test_a_text_of_very_many_blanks_holds_up_nobody(blank: str) -> None:
+    async with tk.open(":memory:", counter=tk.Heuristic()) as keeper:
+        story = await keeper.story(KEY, seats=[tk.Seat("dm", role="dm", token_limit=300)])
+        text = f"A{blank * (30_000 // len(blank))}end"
+        began = time.process_time()
+        await story.append("dm", text)
+        for number in range(14):
+            await story.append("dm", f"On day {number} the captain walks to the river, and Mira pays three gold.")
+        await story.context("dm", budget=200)
+        assert time.process_time() - began < 1.0, "in proportion to its length, and not to the square of that"
+
+
+@pytest.mark.parametrize("wrong", [None, False, 0, 0.0])
+async def test_marks_that_are_none_are_told_from_no_marks(quick_story: tk.Story, wrong: Any) -> None:
+    before = await look(quick_story)
+    with pytest.raises(tk.WrongType, match="marks must be a list of Mark"):
+        await quick_story.append_many([tk.Draft("dm", "So.", marks=wrong)])
+    if wrong is not None:
+        with pytest.raises(tk.WrongType, match="heard_by must be a list"):
+            await quick_story.mark_many([tk.Mark("x", {}, heard_by=wrong)])
+    assert await look(quick_story) == before

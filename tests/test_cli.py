@@ -292,6 +292,20 @@ def test_a_rewind_of_another_branch_says_how_to_take_that_back(story: Path) -> N
     assert data("log")[-1] == data("log", "--branch", "what if")[-1]
 
 
+def test_commands_that_are_proposed_are_about_the_same_story(story: Path, desk: Path) -> None:
+    run("export", "out.jsonl")
+    where = ("--file", "my saga.db", "--tenant", "a b", "--user", "$x", "--story", "it's")
+    assert "(use --tenant 'a b' --user '$x')" in run("import", "out.jsonl", *where).stdout
+    before = run("log", *where).stdout
+    told = run("rewind", "10", *where).stdout.splitlines()[1].removeprefix("take it back with: ")
+    run(*shlex.split(told)[1:])
+    assert run("log", *where).stdout == before
+    told = run("fork", "what if", *where).stdout.rpartition("use it with ")[2]
+    assert run("log", *where, *shlex.split(told)).stdout == before
+    shown = run("demo", "my demo.db", "--fast").stdout.splitlines()
+    assert "Corin" in run(*shlex.split(next(line for line in shown if "log --seat bard" in line))[1:]).stdout
+
+
 def test_rewind_keeps_what_came_after(story: Path) -> None:
     assert data("rewind", "10") == {"branch": "main", "head": 10, "kept": "main~1"}
     assert len(data("log", "--branch", "main~1")) == 32
@@ -509,6 +523,55 @@ def test_doctor_on_a_file_that_is_damaged_or_not_ours(desk: Path) -> None:
     assert "no story file at all" in result.stdout
 
 
+@pytest.mark.parametrize("command", ["log", "doctor"])
+def test_a_directory_is_no_story_file(command: str, desk: Path) -> None:
+    (desk / "talekeeper.db").mkdir()
+    assert error(command) == "'talekeeper.db' is a directory: name a file in it"
+
+
+@pytest.mark.parametrize("command", ["context", "brief"])
+@pytest.mark.parametrize("budget", ["0", "1"])
+def test_a_budget_for_nothing_is_said_to_be_one(command: str, budget: str, story: Path) -> None:
+    done = run(command, "rogue", "--budget", budget)
+    assert done.stdout == "\n"
+    assert done.stderr == f"a budget of {budget} is too small for all of it, however short: from 128 up nothing is left out\n"
+
+
+@pytest.mark.parametrize("wrong", [("--story", ""), ("--story", "x" * 201), ("--seat", "a", "--seat", "a"), ("--seat", "a:pc:0")])
+def test_an_init_that_is_refused_makes_no_file(wrong: tuple[str, ...], desk: Path) -> None:
+    error("init", *wrong)
+    assert not list(desk.iterdir())
+
+
+def test_a_key_on_two_lines_is_one_row_of_the_table(desk: Path) -> None:
+    run("init", "--story", "one\n\ttwo")
+    run("init", "--story", "three")
+    assert [line.split()[2] for line in run("stories").stdout.splitlines()] == ["story", "one\\n\\ttwo", "three"]
+
+
+@pytest.mark.parametrize("option", ["--story", "--tenant", "--user", "--branch"])
+def test_a_key_that_is_not_utf_8_is_not_understood(option: str, desk: Path) -> None:
+    for command in ("init", "log"):
+        assert error(command, option, "\udcff", code=2) == f"Invalid value for '{option}': it is not UTF-8; see talekeeper {command} --help"
+    assert not list(desk.iterdir())
+
+
+def test_branches_are_counted_as_they_are_shown(story: Path) -> None:
+    run("rewind", "9")
+    run("rewind", "4")
+    shown = len(data("branches"))
+    assert data("stats")["branches"] == data("stories")[0]["branches"] == shown
+    assert f"on {shown} branches, for good?" in run("delete", stdin="n", ok=False).output
+
+
+def test_a_turn_of_a_story_without_any_is_answered_with_that(desk: Path) -> None:
+    run("init")
+    for command in (["pin", "1"], ["edit", "1", "Other."], ["forget", "1", "--yes"], ["pin", "own"]):
+        assert error(*command).endswith(" on branch 'main'; nothing has been told on it yet")
+    run("append", "dm", "One.")
+    assert error("pin", "2") == "no turn with the number 2 on branch 'main'; it goes from 1 to 1"
+
+
 def test_export_and_import_make_a_copy(story: Path, desk: Path) -> None:
     assert data("export", "out.jsonl")["lines"] > 32
     assert "already" in error("export", "out.jsonl")
@@ -548,6 +611,53 @@ def test_what_another_import_left_or_has_begun_beside_it_is_in_no_imports_way(st
 def test_export_to_a_directory_says_what_to_do(force: tuple[str, ...], story: Path, desk: Path) -> None:
     (desk / "d").mkdir()
     assert error("export", "d", *force) == "'d' is a directory: name a file in it"
+
+
+@pytest.mark.parametrize("target", ["talekeeper.db", "link", "twin"])
+def test_export_never_writes_over_the_story_file(target: str, story: Path, desk: Path) -> None:
+    (desk / "link").symlink_to("talekeeper.db")
+    (desk / "twin").hardlink_to("talekeeper.db")
+    before = run("log").stdout
+    assert error("export", target, "--force") == f"{target!r} is the story file itself: name another to export to"
+    assert run("log").stdout == before
+
+
+def test_export_writes_to_a_pipe_and_through_a_link_and_leaves_both(story: Path, desk: Path) -> None:
+    lines = run("export").stdout
+    os.mkfifo("pipe")
+    with os.fdopen(os.open("pipe", os.O_RDONLY | os.O_NONBLOCK), encoding="utf-8") as reader:
+        run("export", "pipe")
+        assert reader.read() == lines
+    assert (desk / "pipe").is_fifo()
+    (desk / "link").symlink_to("old.jsonl")
+    (desk / "old.jsonl").write_text("old")
+    assert "already" in error("export", "link")
+    run("export", "link", "--force")
+    assert (desk / "link").is_symlink()
+    assert (desk / "old.jsonl").read_text() == lines
+
+
+def test_export_touches_no_file_but_the_one_it_is_told(story: Path, desk: Path) -> None:
+    (desk / "out.jsonl.part").write_text("mine")
+    run("export", "out.jsonl")
+    assert (desk / "out.jsonl.part").read_text() == "mine"
+    assert sorted(one.name for one in desk.glob("out*")) == ["out.jsonl", "out.jsonl.part"]
+
+
+def test_export_and_import_where_no_file_can_be_made_name_the_directory() -> None:
+    with tempfile.TemporaryDirectory() as folder:  # pytest's own are closed to others
+        inside = Path(folder) / "closed"
+        inside.mkdir()
+        Path(folder).chmod(0o755)
+        source = Path(folder) / "talekeeper.db"
+        run("init", "--file", str(source))
+        run("export", f"{folder}/in.jsonl", "--file", str(source))
+        source.chmod(0o444)
+        inside.chmod(0o555)
+        with unprivileged():
+            said = error("export", f"{inside}/out.jsonl", "--file", str(source))
+            assert error("import", f"{folder}/in.jsonl", "--file", f"{inside}/new.db") == said
+        assert said == f"no file can be made in the directory {str(inside)!r}: check its permissions, or choose another"
 
 
 def test_export_to_stdout_and_json_do_not_go_together(story: Path) -> None:

@@ -19,6 +19,7 @@ from talekeeper import rim
 from talekeeper.ports import Postings
 from talekeeper.recipe import DEFAULT_RECIPE
 from talekeeper.stores.in_memory import InMemoryStore
+from talekeeper.testing.models import ScriptedModel
 
 if TYPE_CHECKING:
     from tests.conftest import OpenKeeper
@@ -160,6 +161,34 @@ async def test_the_newest_turns_are_raw_word_for_word(story: tk.Story) -> None:
         assert recent is not None
         assert len(recent.items) >= 3
         assert [item.text for item in recent.items] == [f"[DM]: {turn.text}\n" for turn in turns[-len(recent.items) :]]
+
+
+@pytest.mark.parametrize("fold_at", [None, 0.5, 1.0])
+async def test_older_turns_are_folded_once_all_of_them_fill_a_share_of_the_budget(keeper: tk.Keeper, fold_at: float | None) -> None:
+    rogue = tk.Seat("rogue", token_limit=1000) if fold_at is None else tk.Seat("rogue", token_limit=1000, fold_at=fold_at)
+    story = await keeper.story(KEY, seats=[tk.Seat("dm", role="dm"), rogue])
+    heard, folded = 0, []
+    for number in range(80):
+        heard += (await story.append("dm", f"m{number}m {SENTENCES[number % 3]}")).tokens
+        folded.append((await story.context("rogue")).block("story") is not None)
+        if heard + 20 < (share := 1000 * (0.8 if fold_at is None else fold_at)) or heard > share:
+            assert folded[-1] == (heard > share), f"after {heard} tokens"
+    assert {True, False} == set(folded)
+
+
+async def test_the_newest_few_stay_raw_however_long_they_are(keeper: tk.Keeper) -> None:
+    raw = {}
+    for keep in (None, 1, 4):
+        seat = tk.Seat("rogue", token_limit=1000) if keep is None else tk.Seat("rogue", token_limit=1000, keep=keep)
+        story = await keeper.story(tk.MemoryKey("acme", "ana", str(keep)), seats=[tk.Seat("dm", role="dm"), seat])
+        shown = []
+        for number in range(60):
+            await story.append("dm", f"m{number}m {' '.join(SENTENCES[:3] * 2)}")
+            recent = (await story.context("rogue")).block("recent")
+            assert recent is not None
+            shown.append(len(recent.items))
+        raw[keep] = min(shown[20:])
+    assert raw == {None: 3, 1: 2, 4: 4}
 
 
 async def test_a_larger_budget_says_more(story: tk.Story) -> None:
@@ -353,6 +382,27 @@ async def test_counts_that_another_counter_stored_are_never_trusted(open_file: O
         await tell(story, 3, first=900)
         assert "m902m" in (await story.context("rogue", budget=1500)).text
         await story.rewind(202)
+        await keeper.close()
+
+
+async def test_a_turn_is_counted_when_it_is_told_and_never_again(open_file: OpenKeeper) -> None:
+    counted: list[str] = []
+
+    def count(text: str) -> int:
+        counted.append(text)
+        return tk.estimate_tokens(text)
+
+    for told in range(2):
+        keeper = await open_file(counter=Odd("noted", count, additive=True))
+        story = await keeper.story(KEY, seats=SEATS)
+        turns = [] if told else await tell(story, 200)
+        lines = {f"[DM]: {turn.text}\n" for turn in turns or await story.turns()}
+        assert [text for text in counted if text in lines] == [f"[DM]: {turn.text}\n" for turn in turns]
+        for budget in (500, 2000, 8000):
+            context = await story.context("rogue", budget=budget, query="silver coins")
+            assert context.tokens == tk.estimate_tokens(context.text)
+        assert len([text for text in counted if text in lines]) == len(turns)
+        counted.clear()
         await keeper.close()
 
 
@@ -614,6 +664,29 @@ async def test_no_text_can_break_out_of_its_place(keeper: tk.Keeper, story: tk.S
             parse(context, ["DM", "rogue", "Lark"])
 
 
+@pytest.mark.parametrize("attack", ATTACKS)
+async def test_no_words_of_an_author_or_a_model_can_break_out_either(open_keeper: OpenKeeper, attack: str) -> None:
+    model = ScriptedModel(lambda messages: f"Captain Voss counts the silver coins on the table twice. {attack}")
+    keeper = await open_keeper(summarizer=model, retry=tk.RetryPolicy(attempts=1))
+    story = await keeper.story(KEY, seats=[tk.Seat("dm", role="dm"), tk.Seat("rogue", token_limit=300)])
+    await story.append_many([tk.Draft("dm", f"m{n}m {SENTENCES[n % 3]}", location="mill") for n in range(100)])
+    await story.settle()
+    await story.append("dm", "And on.")
+    seen = set()
+    for _ in range(2):
+        for budget in (200, 600, 2000):
+            seen |= {fold.made_by for fold in await story.folds("rogue", budget=budget)}
+            context = await story.context("rogue", budget=budget)
+            check_sums(context, keeper.counter.count)
+            parse(context, ["DM", "rogue"])
+        for fold in await story.folds("rogue", budget=600):
+            await story.override(fold.id, f"In short: {attack}")
+        await story.edit(100, attack)
+        await story.regenerate(attack)
+    assert "author" in seen
+    assert "model" in seen or not (await story.health()).pending, "what is refused is shown nowhere"
+
+
 @pytest.mark.parametrize("name", ["DM]: gold [x", "]", "[DM]", "##", "a[b]c", "- x", "* x", "漢字", "</x>", "<|im_start|>"])
 async def test_no_name_of_a_speaker_a_time_or_a_place_can_break_out_either(keeper: tk.Keeper, name: str) -> None:
     story = await keeper.story(KEY, seats=[*SEATS, tk.Seat("odd", name=name)])
@@ -631,6 +704,13 @@ async def test_no_name_of_a_speaker_a_time_or_a_place_can_break_out_either(keepe
                 assert line.count("]") == 1 or line.index("]") < line.index(":"), f"{line!r} has two speakers"
                 assert "[" not in line[1 : line.index("]")]
         assert not MARKERS.findall(context.text)
+    dated = await keeper.story(tk.MemoryKey("acme", "ana", "dated"), seats=SEATS)
+    await dated.append_many([tk.Draft("dm", f"m{n}m {SENTENCES[n % 3]}", when=name) for n in range(60)])
+    context = await dated.context("rogue", budget=600, query="brass key")
+    recalled = context.block("recall")
+    assert recalled is not None
+    assert recalled.items[0].text.startswith("("), "the time that they share stands above them"
+    assert not MARKERS.findall(context.text)
 
 
 async def test_a_context_is_the_same_whether_it_grew_with_the_story_or_is_the_first_that_is_asked_for(tmp_path: Path) -> None:

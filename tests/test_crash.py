@@ -21,6 +21,7 @@ from talekeeper.testing.models import MoodyModel
 KEY = tk.MemoryKey("t", "u", "crash")
 SEATS = [tk.Seat("dm", role="dm", token_limit=600), tk.Seat("rogue", token_limit=300), tk.Seat("bard", token_limit=300)]
 KILLS = 200
+CHANGED = "It was the miller who owed it."
 
 
 async def tell_until_killed(path: str, acknowledged: int, seed: int) -> None:
@@ -41,7 +42,7 @@ async def tell_until_killed(path: str, acknowledged: int, seed: int) -> None:
             elif act < 0.2:
                 await story.context("rogue", budget=300)
             elif act < 0.22 and story.head > 3:
-                await story.edit(story.head - 1, "It was the miller who owed it.")
+                await story.edit(story.head - 1, CHANGED)
             elif act < 0.23 and story.head > 8:
                 await story.rewind(story.head - 2)
 
@@ -82,9 +83,11 @@ async def look(path: str, acknowledged: dict[str, str]) -> dict[str, object]:
         for branch in await story.branches():
             on = await story.switch(branch.name)
             for turn in await on.turns():
-                there[turn.id] = turn.revision
+                there[turn.id] = turn.text
         findings = await examine(keeper, KEY)
-        return {"lost": [name for name in acknowledged if name not in there], "turns": len(there), "findings": [str(f) for f in findings]}
+        lost = [name for name, text in acknowledged.items() if there.get(name) not in (text, CHANGED)]
+        folds = (await story.stats()).folds
+        return {"lost": lost, "turns": len(there), "folds": folds, "findings": [str(f) for f in findings]}
 
 
 def crash_many_times(path: str) -> None:
@@ -103,7 +106,8 @@ def test_two_hundred_kills_lose_nothing_and_fold_nothing_twice(tmp_path: Path) -
     done = subprocess.run([sys.executable, __file__, path], capture_output=True, text=True, timeout=560, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     result = json.loads(done.stdout.splitlines()[-1])
-    assert result["acknowledged"] > KILLS
+    assert result["turns"] >= result["acknowledged"] > KILLS
+    assert result["folds"] > KILLS / 8, "there were folds to be made twice"
     assert result["lost"] == []
     assert result["findings"] == []
 

@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -163,6 +164,32 @@ def in_json(**fields: object) -> Callable[[str], str]:
     return lambda text: json.dumps({**json.loads(text), **fields})
 
 
+def in_every_view_of(seat: str, change: Callable[[dict[str, Any], list[list[str]]], None]) -> Callable[[sqlite3.Connection], None]:
+    """Changes, in every snapshot, which folds the seat's memory of the story is made of: per level their keys, oldest first."""
+
+    def damage(db: sqlite3.Connection) -> None:
+        for story, branch, seq, text in db.execute("SELECT story, branch, seq, state FROM snapshots").fetchall():
+            state = json.loads(text)
+            change(state, state["views"][seat][2][0])
+            place = (json.dumps(state), story, branch, seq)
+            db.execute("UPDATE snapshots SET state = ? WHERE story = ? AND branch = ? AND seq = ?", place)
+
+    return damage
+
+
+def of_another(state: dict[str, Any], levels: list[list[str]]) -> None:
+    levels[:] = state["views"]["rogue"][2][0]
+
+
+def without_the_oldest(state: dict[str, Any], levels: list[list[str]]) -> None:
+    next(level for level in reversed(levels) if level).pop(0)
+
+
+def with_the_newest_twice(state: dict[str, Any], levels: list[list[str]]) -> None:
+    level = next(level for level in levels if level)
+    level.append(level[-1])
+
+
 def half(text: str) -> str:
     return text[: len(text) // 2]
 
@@ -262,6 +289,9 @@ DAMAGE: dict[str, tuple[Callable[[sqlite3.Connection], None], str, str]] = {
     "half a snapshot": (rewrite("snapshots", "state", half), "I4", DAMAGED),
     "a snapshot without views": (rewrite("snapshots", "state", lambda text: text.replace('"views"', '"vistas"')), "I4", DAMAGED),
     "a snapshot with views that are none": (rewrite("snapshots", "state", in_json(views={"dm": 7})), "I4", DAMAGED),
+    "a view with another's secrets": (in_every_view_of("bard", of_another), "I3", "has something of a turn that was not heard"),
+    "a view with a gap": (in_every_view_of("bard", without_the_oldest), "I1", "turns neither raw nor in a fold"),
+    "a view with something twice": (in_every_view_of("bard", with_the_newest_twice), "I1", "turns twice"),
     "an import without an end": (rewrite("stories", "config", in_json(importing="x")), "I1", "an import was never finished"),
 }
 

@@ -392,3 +392,17 @@ def test_a_file_is_opened_while_someone_else_is_at_it(tmp_path: Path) -> None:
     later.join()
     assert db.execute("PRAGMA busy_timeout").fetchone() == (0,)
     db.close()
+
+
+@pytest.mark.parametrize("forgotten", [2, 20, 60])
+async def test_a_turn_is_forgotten_beside_what_the_author_wrote_before_the_last_turn_was_told_again(clean: Clean, forgotten: int) -> None:
+    keeper = await clean.open()
+    story = await clean.story(keeper, 120, forgotten)
+    edited = await story.edit(5, "Elena takes the silver key, and promises to return it by dawn.")
+    above = [fold for fold in await story.folds("dm") if fold.level and edited.id in await story.sources(fold)]
+    await story.override(above[0].id, "They count, day after day.")
+    await story.regenerate("The last turn tells of nothing but rain.")
+    await story.forget(forgotten)
+    context = await story.context("dm", budget=600)
+    assert {turn.id for turn in await story.turns(seat="dm")} <= set(await story.sources(context))
+    await clean.check(keeper)

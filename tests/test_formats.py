@@ -271,6 +271,20 @@ def at_mark(**fields: Any) -> Callable[[list[str]], list[str]]:
     return at_21(kind="mark", text='{"a":1}', extra={**sound, **fields})
 
 
+def in_shape(**parts: Any) -> Callable[[list[str]], list[str]]:
+    """Another part of the shape of the first fold."""
+
+    def harm(lines: list[str]) -> list[str]:
+        shape = json.loads(lines[first(lines, "fold")])["shape"]
+        return at_first("fold", shape={**shape, **parts})(lines)
+
+    return harm
+
+
+OTHER_PARTS: dict[str, Any] = {
+    "level": "x", "first": None, "last": [], "closed": [1], "turns": {}, "tokens": "x", "children": [5], "refs": [["x"]], "known": "x",
+    "gathered": [],
+}  # fmt: skip
 DAMAGE: dict[str, tuple[Callable[[list[str]], list[str]], str]] = {
     "nothing at all": (lambda lines: [], "line 1: this is no exported story"),
     "another file": (lambda lines: ["# A recipe for bread\n"], "line 1: not JSON"),
@@ -314,6 +328,17 @@ DAMAGE: dict[str, tuple[Callable[[list[str]], list[str]], str]] = {
     "an edit of a turn to come": (at_21(kind="edit", extra={"target": "x", "at": [1, 999]}), "line 21: .* needs the place of its target"),
     "a stranger among the hearers": (at_first("channel", hearers=["spy"]), "no channel of this story"),
     "a sentence without sources": (at_first("text", sentences=["x"]), "no sentences with their sources"),
+    **{
+        f"a sentence with {what}": (at_first("text", sentences=[sentence]), "no sentences with their sources")
+        for what, sentence in {
+            "a source that is a number": ["Text.", [5], 0, 1.0, []],
+            "a weight that is none": ["Text.", ["t-1"], 0, "x", []],
+            "names that are none": ["Text.", ["t-1"], 0, 1.0, "voss"],
+            "a place but no time": ["Text.", ["t-1"], 0, 1.0, [], "cellar"],
+            "a time that is none": ["Text.", ["t-1"], 0, 1.0, [], "cellar", "x"],
+        }.items()
+    },
+    **{f"a fold with another {part}": (in_shape(**{part: value}), "no shape of a fold") for part, value in OTHER_PARTS.items()},
     "a fold without a shape": (at_first("fold", shape={"level": 0}), "no shape of a fold"),
     "a text too early": (at_first("text", born=1), "a text must stand behind the entry it was born at"),
 }

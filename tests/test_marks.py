@@ -14,7 +14,7 @@ from tests.conftest import OpenKeeper
 
 import talekeeper as tk
 from talekeeper import doctor, memory, remembering
-from talekeeper.formats.jsonl import export_story, import_story
+from talekeeper.formats import export_story, import_story
 from talekeeper.hot import AT_ONCE
 from talekeeper.ports import Commit, Found, Read
 from talekeeper.recipe import mark_note

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.metadata
 import inspect
 import json
 import re
@@ -152,6 +153,11 @@ def modules_after(code: str) -> set[str]:
     program = f"{code}\nimport json, sys\nprint(json.dumps(sorted(sys.modules)))"
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
     return set(json.loads(run.stdout.splitlines()[-1]))
+
+
+def test_the_core_and_its_command_line_bring_one_package_along() -> None:
+    needed = [line for line in importlib.metadata.requires("talekeeper") or () if "extra ==" not in line]
+    assert [line.split(">")[0] for line in needed] == ["click"]
 
 
 def test_importing_talekeeper_imports_next_to_nothing() -> None:

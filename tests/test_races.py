@@ -14,6 +14,7 @@ import talekeeper as tk
 from talekeeper.doctor import examine, examine_file
 from talekeeper.hot import Hot
 from talekeeper.marking import store_gathered
+from talekeeper.memory.parts import remember
 from talekeeper.ports import Commit, Found, Head, Message, Read
 from talekeeper.testing.models import MoodyModel
 
@@ -51,6 +52,12 @@ class Two(NamedTuple):
             return await second(self.other)
         finally:
             assert store.write is not late, "nothing was written: there was no race"
+
+    async def lines(self) -> int:
+        """How many lines are stored, also those on which nothing was told."""
+        record = await self.one._keeper.store.load(KEY)
+        assert record is not None
+        return len(record.branches)
 
     async def look(self) -> Any:
         """All that there is, in the order of the log, on every branch; each of them can be read."""
@@ -160,9 +167,9 @@ async def test_who_comes_second_builds_on_what_is_there(two: Two) -> None:
     assert (await two.race(lambda s: s.append("dm", "Second."), append)).seq == head + 2
     assert await two.race(lambda s: s.rewind(5), append) == 5
     assert await two.race(lambda s: s.rewind(4), lambda s: s.rewind(5)) == 4
-    lines = (await two.one.stats()).branches
+    lines = await two.lines()
     assert await two.race(lambda s: s.rewind(3), lambda s: s.rewind(3)) == 3
-    assert (await two.one.stats()).branches == lines + 1, "both went to the same place"
+    assert await two.lines() == lines + 1, "both went to the same place"
     assert (await two.race(lambda s: s.edit(2, "Edited."), append)).text == "Edited."
     assert (await two.race(lambda s: s.pin(2), append)).id == (await two.one.turn(2)).id
     forks = await two.race(lambda s: s.fork(), lambda s: s.fork())
@@ -564,3 +571,95 @@ async def test_what_is_told_at_the_moment_when_someone_joins_is_in_their_brief(o
     await joined.append("a", "After it.")
     brief = (await joined.brief("c")).text
     assert [words in brief for words in ("Before it.", "At the same moment.", "After it.")] == [True] * 3
+
+
+DEEDS = (
+    "Captain Voss counts the silver coins on the table twice and says that nobody leaves before the third bell",
+    "the old ferryman swears that the bridge will not hold another winter, whatever the duke has promised them",
+    "Mira hides the brass key under the loose stone behind the altar and tells nobody about the second door",
+    "rain comes down from the hills and the road to the mill is gone until somebody clears the fallen trees",
+)
+
+
+async def test_how_a_model_is_doing_is_stored_also_where_someone_else_changes_the_story_meanwhile(open_file: OpenKeeper) -> None:
+    asked = 0
+
+    async def model(messages: Sequence[Message]) -> str:
+        nonlocal asked
+        asked += 1
+        await yours.fork()
+        raise ConnectionError("gone")
+
+    one, other = await open_file(summarizer=model, retry=tk.RetryPolicy(attempts=1, recover_after=3600)), await open_file()
+    mine, yours = await one.story(KEY, seats=SEATS), await other.story(KEY, seats=SEATS)
+    await mine.append_many([tk.Draft("dm", f"mark{n}x: {DEEDS[n % 4]}.") for n in range(60)])
+    await mine.settle()
+    assert asked
+    assert (await mine.health()).state is tk.HealthState.DEGRADED
+    await one.close()
+    record = await other.store.load(KEY)
+    assert record is not None
+    assert (record.health["state"], record.health["reason"]) == ("degraded", "the model failed: ConnectionError: gone")
+    assert (record.spending.calls, record.spending.failures) == (asked, asked)
+
+
+async def test_of_two_who_make_the_same_folds_at_once_one_is_kept_and_both_are_paid(open_file: OpenKeeper) -> None:
+    good, asked = MoodyModel(), list[int]()
+
+    async def model(messages: Sequence[Message]) -> str:
+        asked.append(len(messages))
+        await asyncio.sleep(random.random() / 100)
+        return await good(messages)
+
+    one, other = await open_file(summarizer=model), await open_file(summarizer=model)
+    mine, yours = await one.story(KEY, seats=SEATS), await other.story(KEY, seats=SEATS)
+    for number in range(0, 160, 16):
+        await mine.append_many([tk.Draft("dm", f"mark{n}x: {DEEDS[n % 4]}.") for n in range(number, number + 16)])
+        await asyncio.gather(mine.settle(), yours.settle())
+    record = await one.store.load(KEY)
+    assert record is not None
+    texts = (await one.store.read(Read(record.id, all_folds=True))).texts
+    assert len({(text.key, text.branch) for text in texts}) == len(texts) > 10
+    assert len(asked) > len(texts), "both were at it"
+    await mine.append("dm", "And on.")
+    for seat in ("dm", "a"):
+        assert (await mine.context(seat)).text == (await yours.context(seat)).text
+        assert {fold.made_by for fold in await mine.folds(seat)} == {"model"}
+    for story in (mine, yours):
+        health = await story.health()
+        assert (health.state, health.pending) == (tk.HealthState.HEALTHY, 0)
+    assert (await mine.stats()).model_calls == len(asked)
+    assert await examine(one, KEY) == []
+
+
+@pytest.mark.parametrize("who", ["another branch", "another process"])
+async def test_who_has_joined_is_known_wherever_the_story_is_open(open_file: OpenKeeper, who: str) -> None:
+    keeper = await open_file()
+    story = await keeper.story(KEY, seats=SEATS)
+    turn = await story.append("a", "The bridge is down.")
+    other = await story.fork() if who == "another branch" else story
+    joining = keeper if who == "another branch" else await open_file()
+    doings: list[Callable[[str], Awaitable[object]]] = [
+        lambda seat: other.append(seat, "I am here."),
+        lambda seat: other.append("a", "Welcome!", heard_by=[seat]),
+        lambda seat: other.append("a", "It holds.", marks=[tk.Mark("hope", {"of": "a bridge"}, heard_by=(seat, "a"))], heard_by=[seat]),
+        lambda seat: other.reveal(turn, to=[seat]),
+        lambda seat: other.enter(seat, "the ford"),
+        lambda seat: other.leave(seat),
+        lambda seat: other.context(seat, budget=300),
+        lambda seat: other.recall(seat, "bridge"),
+        lambda seat: other.brief(seat),
+        lambda seat: other.recap(seat),
+        lambda seat: other.stretch(seat),
+        lambda seat: other.turns(seat=seat),
+        lambda seat: other.marks(seat, "hope"),
+        lambda seat: other.topics(seat),
+        lambda seat: other.ordinals(seat, [1]),
+        lambda seat: other.folds(seat),
+        lambda seat: remember(other, seat),
+    ]
+    for number, do in enumerate(doings):
+        await joining.story(KEY, seats=[tk.Seat(f"late {number}")])
+        await do(f"late {number}")
+    with pytest.raises(tk.UnknownSeat):
+        await other.append("nobody", "I was never seated.")

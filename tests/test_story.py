@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import closing
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -496,6 +497,15 @@ async def test_an_event_may_have_no_speaker(story: tk.Story) -> None:
     assert "* The lights go out.\n" in (await story.context("bard", budget=500)).text
 
 
+async def test_a_note_is_canon_for_those_who_are_elsewhere_or_gone_too(story: tk.Story) -> None:
+    await story.enter("rogue", "tavern")
+    await story.enter("bard", "crypt")
+    await story.leave("bard")
+    lore = await story.note("Gods never lie in this world.")
+    assert lore.audience == ("bard", "dm", "innkeeper", "rogue")
+    assert "Gods never lie" in (await story.context("bard", budget=500)).text
+
+
 async def test_a_note_is_canon_for_everyone_or_for_those_who_are_named(story: tk.Story) -> None:
     await story.enter("rogue", "tavern")
     lore = await story.note("Gods never lie in this world.")
@@ -713,6 +723,28 @@ async def test_a_pinned_turn_that_is_recent_is_not_shown_twice(story: tk.Story) 
     turn = await story.append("dm", "The lantern is hollow.")
     await story.pin(turn)
     assert (await story.context("bard", budget=500)).text.count("hollow") == 1
+
+
+async def test_a_telling_stays_a_swipe_also_where_a_dm_joined_before_it_was_told_again(keeper: tk.Keeper, story: tk.Story) -> None:
+    first = await story.append("dm", "The lantern is hollow.", heard_by=["rogue"])
+    await keeper.story(KEY, seats=[tk.Seat("second dm", role="dm")])
+    again = await story.regenerate("The lantern is full of ash.")
+    assert again.audience == ("dm", "rogue", "second dm")
+    assert await story.swipes() == [first, again]
+
+
+@pytest.mark.parametrize("before", [0, 30, 300])
+async def test_a_pinned_turn_that_is_the_newest_stays_whole_in_any_budget(keeper: tk.Keeper, before: int) -> None:
+    story = await keeper.story(KEY, seats=SMALL)
+    await tell(story, before)
+    newest = await story.append("dm", "The lantern is hollow, and in it lies a ring of ash that none but Mira may wear.")
+    await story.pin(newest)
+    with pytest.raises(tk.BudgetTooSmall) as raised:
+        await story.context("bard", budget=5)
+    for budget in range(raised.value.needed, 150):
+        context = await story.context("bard", budget=budget)
+        assert f"[DM]: {newest.text}\n" in context.text, budget
+        assert context.tokens == keeper.counter.count(context.text) <= budget
 
 
 @pytest.mark.parametrize("turns", [1, 30, 300])
@@ -1074,6 +1106,21 @@ async def test_an_override_stands_until_a_source_changes(keeper: tk.Keeper) -> N
     assert "Mira lied" not in (await story.context("rogue", budget=1200)).text
     await story.rewind(head)
     assert await contexts(story) == before
+
+
+async def test_an_override_of_a_larger_fold_goes_with_any_turn_below_it(keeper: tk.Keeper) -> None:
+    story = await keeper.story(KEY, seats=SMALL)
+    turns = await tell(story, 200)
+    fold = next(fold for fold in await story.folds("rogue") if fold.level == 1)
+    sources = await story.sources(fold)
+    made = await story.override(fold.id, "In short: the table went west, and Mira lied.")
+    await story.edit(next(turn for turn in turns if turn.id not in sources), "A change elsewhere does not matter.")
+    assert made.id in {fold.id for fold in await story.folds("rogue")}
+    assert "Mira lied" in (await story.context("rogue")).text
+    await story.edit(sources[len(sources) // 2], "Something quite different happened: the mill burned.")
+    assert {fold.made_by for fold in await story.folds("rogue")} == {"extractive"}
+    for budget in (150, 400, 4000):
+        assert "Mira lied" not in (await story.context("rogue", budget=budget)).text
 
 
 async def test_an_override_of_notes_is_shown_in_their_place_also_where_there_is_room_for_them(keeper: tk.Keeper) -> None:
@@ -1462,7 +1509,12 @@ async def test_seats_with_the_same_past_share_their_folds(keeper: tk.Keeper) -> 
         made.append(await story.stats())
     one, five = made
     assert five.folds == one.folds == 160 // 8 + 160 // 64, "five seats do not cost five times"
-    assert five.folds_shared > one.folds_shared > 0
+    assert one.folds_shared == one.folds, "of two who heard the same, one has all folds for nothing"
+    assert five.folds_shared == 5 * five.folds, "and so have five of six"
+    alone = await keeper.story(tk.MemoryKey("acme", "ana", "alone"), seats=[tk.Seat("pc0")])
+    await alone.append_many([tk.Draft("pc0", deed(n)) for n in range(160)])
+    await alone.edit(3, "Something quite different happened: the mill burned.")
+    assert (await alone.stats()).folds_shared == 0, "whoever is alone shares nothing"
 
 
 # -- models ------------------------------------------------------------------------------------------------------------
@@ -1730,6 +1782,37 @@ async def test_retries_are_bounded_by_the_policy(open_keeper: OpenKeeper, attemp
         await story.append("dm", deed(500 + n))
     await asyncio.sleep(0.05)
     assert model.calls == calls, "a model that was given up is left alone until it is time"
+
+
+@pytest.mark.parametrize("mood", ["garbage", "empty", "refusing"])
+async def test_a_model_whose_answers_are_all_refused_is_not_asked_for_every_fold(open_keeper: OpenKeeper, mood: str) -> None:
+    model = MoodyModel(mood)
+    story = await told_with(open_keeper, model, 600)
+    await story.settle()
+    health = await story.health()
+    assert (health.state, health.pending > 40) == (tk.HealthState.DEGRADED, True)
+    assert model.calls < 40
+    calls = model.calls
+    await tell(story, 30, first=1000)
+    await asyncio.sleep(0.05)
+    assert model.calls == calls, "a model that was given up is left alone until it is time"
+
+
+async def test_pauses_between_tries_double_up_to_the_longest(open_keeper: OpenKeeper) -> None:
+    policy = tk.RetryPolicy(attempts=9, pause=1, longest=5)
+    assert [policy.pause_after(failures) for failures in (1, 2, 3, 4, 5, 2000)] == [1, 2, 4, 5, 5, 5]
+    asked: list[float] = []
+
+    async def model(messages: Sequence[tk.Message]) -> str:
+        asked.append(time.monotonic())
+        raise ConnectionError("gone")
+
+    keeper = await open_keeper(summarizer=model, retry=tk.RetryPolicy(attempts=4, pause=0.04, longest=0.1, recover_after=3600))
+    story = await keeper.story(KEY, seats=SMALL)
+    await tell(story, 60)
+    await story.settle()
+    paused = [later - earlier for earlier, later in pairwise(asked[:4])]
+    assert [pause >= least for pause, least in zip(paused, (0.04, 0.08, 0.1), strict=True)] == [True] * 3, paused
 
 
 async def test_health_goes_from_retry_to_degraded_to_recovering_to_healthy(open_keeper: OpenKeeper) -> None:
@@ -2110,18 +2193,20 @@ async def test_a_story_that_is_resumed_over_and_over_is_the_same_as_one_that_nev
         assert await contexts(await keeper.story(KEY)) == remembered
 
 
-async def test_snapshots_from_before_they_had_sketches_of_folds_are_taken_over(tmp_path: Path) -> None:
+@pytest.mark.parametrize("later", [["roots"], ["common"], ["roots", "common"]])
+async def test_snapshots_from_before_they_had_all_that_they_have_now_are_taken_over(tmp_path: Path, later: list[str]) -> None:
     remembered = await long_story(tmp_path / "tale.db", 700)
     with closing(sqlite3.connect(tmp_path / "tale.db")) as db, db:
-        assert db.execute("UPDATE snapshots SET state = json_remove(state, '$.roots') WHERE state LIKE '%\"roots\"%'").rowcount
+        for part in later:
+            assert db.execute(f"UPDATE snapshots SET state = json_remove(state, '$.{part}') WHERE state LIKE '%\"{part}\"%'").rowcount
     async with tk.open(tmp_path / "tale.db") as keeper:
         story = await keeper.story(KEY)
         assert await contexts(story) == remembered
         await tell(story, 100, first=701)
-        later = await contexts(story)
+        last = await contexts(story)
         assert await examine(keeper, KEY) == []
     async with tk.open(tmp_path / "tale.db") as keeper:
-        assert await contexts(await keeper.story(KEY)) == later
+        assert await contexts(await keeper.story(KEY)) == last
 
 
 async def test_views_share_their_folds_in_whatever_order_they_are_asked_for(tmp_path: Path) -> None:

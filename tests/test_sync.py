@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import os
+import signal
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -256,3 +258,74 @@ async def test_the_portal_may_be_used_from_a_thread_of_an_async_program(target: 
             return text
 
     assert "Hello." in await asyncio.to_thread(play)
+
+
+def test_whoever_uses_a_keeper_while_it_is_closed_is_told_so_and_not_kept_waiting(target: str) -> None:
+    seen: list[str] = []
+
+    def tell(story: Any) -> None:
+        try:
+            while True:
+                story.append("dm", "On and on.")
+        except tk.StoreClosed:
+            seen.append("closed")
+
+    for _ in range(8):
+        keeper = tk.sync.open(target)
+        story = keeper.story(KEY, seats=SEATS)
+        threads = [threading.Thread(target=tell, args=(story,), daemon=True) for _ in range(4)]
+        threads += [threading.Thread(target=keeper.close, daemon=True) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(20)
+            assert not thread.is_alive()
+        assert seen == ["closed"] * 4
+        seen.clear()
+
+
+def test_a_call_that_waits_for_something_else_ends_with_the_keeper(target: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("talekeeper.sync.PATIENCE", 0.05)
+    ended, failures = list[str](), list[BaseException]()
+    started = threading.Event()
+
+    async def endless(story: tk.Story) -> None:
+        try:
+            started.set()
+            await asyncio.sleep(3600)
+        finally:
+            ended.append("cleaned up")
+
+    def wait() -> None:
+        try:
+            tk.sync.call(endless, story)
+        except tk.StoreClosed as exc:
+            failures.append(exc)
+
+    with tk.sync.open(target) as keeper:
+        story = keeper.story(KEY, seats=SEATS)
+        waiter = threading.Thread(target=wait, daemon=True)
+        waiter.start()
+        assert started.wait(10)
+    waiter.join(20)
+    assert (waiter.is_alive(), ended, [str(failure) for failure in failures]) == (
+        False, ["cleaned up"], ["the keeper was closed: open it again"],
+    )  # fmt: skip
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks here")
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_fork_is_told_that_the_keeper_is_not_its_own(keeper: Any, story: Any) -> None:
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            signal.alarm(20)
+            with pytest.raises(tk.StoreClosed):
+                story.append("dm", "Nobody is there to hear it.")
+            keeper.close()
+            code = 0
+        finally:
+            os._exit(code)
+    assert os.waitpid(child, 0)[1] == 0
+    story.append("dm", "The one who opened it goes on.")

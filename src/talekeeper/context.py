@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from itertools import accumulate
+from typing import Literal
 
 from talekeeper.budget import clip_item
 from talekeeper.cuts import ChunkPart, Chunks, Wish, chunks_until, find_cut, model_cut, own_cut
@@ -31,8 +32,11 @@ FLOOR = 128
 """From this budget up (plus what is pinned) every turn that a seat heard is represented in its context."""
 
 MORE_TO_CHOOSE = 1.5
+"""So many times what fits is looked for as highlights, since some of them will be shown elsewhere or tell the same."""
 _RUN = 3
+"""Turns are compared by runs of so many words, to show once what is told twice."""
 MOST_OPENED = 256
+"""So many folds are opened at the most to find highlights."""
 
 LEAST_STORY, LEAST_CANON = 44, 19
 """Tokens for folds and for notes, however small their share in a recipe: what they have at the floor."""
@@ -152,8 +156,8 @@ def _advance(lines: Sequence[Line], start: int, room: int) -> int:
 
 
 def _oversized(items: Sequence[Item], room: int) -> list[LeftOut]:
-    reason = "clipped" if room > 0 else "below floor"
-    return [LeftOut(block="recent", reason=reason, turn_count=1, tokens=item.tokens, sources=item.sources) for item in items]  # type: ignore[arg-type]
+    reason: Literal["clipped", "below floor"] = "clipped" if room > 0 else "below floor"
+    return [LeftOut(block="recent", reason=reason, turn_count=1, tokens=item.tokens, sources=item.sources) for item in items]
 
 
 def _leading_notes(refs: Sequence[Ref], notes: set[int]) -> int:
@@ -175,36 +179,31 @@ def _before(wish: Wish, chunks: Chunks, cut: int, sources: Sources, canon: bool)
     left_out: list[LeftOut] = []
     recipe = wish.recipe
     story_heading = recipe.story_heading_dm if wish.seat.role == "dm" or wish.view == COMMON else recipe.story_heading
-    tracks = ((CANON, "canon", recipe.canon_heading), (STORY, "story", story_heading))
+    tracks = [(CANON, "canon", recipe.canon_heading)] if canon else []
     rooms = _rooms(wish, canon)
     spare = 0
-    for track, name, heading in tracks:
+    for track, name, heading in (*tracks, (STORY, "story", story_heading)):
         spare += rooms[track]  # the story may have what the canon leaves
-        room = spare - sources.count(heading)
-        if track == CANON:
-            if not canon:
-                continue
-            notes = _raw_notes(wish.view, chunks, cut, room, sources)
-            if notes is not None:
-                items, tokens = notes
-                if items:
-                    blocks.append(block_of(name, heading, items, sources.count))
-                    spare -= blocks[-1].tokens
-                    left_out += _told_shorter(name, items, tokens)
-                continue
-        nodes = _folds_until(wish.view, track, chunks, cut, sources)
-        if not nodes:
-            continue
-        items = fit(nodes, room, sources)
-        turns = sum(node.turn_count for node in nodes)
-        tokens = sum(node.tokens for node in nodes)
+        items, turns, tokens = _track(wish.view, track, chunks, cut, spare - sources.count(heading), sources)
         if items:
             blocks.append(block_of(name, heading, items, sources.count))
             spare -= blocks[-1].tokens
             left_out += _told_shorter(name, items, tokens)
-        else:
+        elif turns:
             left_out.append(LeftOut(block=name, reason="below floor", turn_count=turns, tokens=tokens))
     return blocks, left_out
+
+
+def _track(view: str, track: int, chunks: Chunks, cut: int, room: int, sources: Sources) -> tuple[list[Item], int, int]:
+    """Everything of a track up to the cut as items that fit the room, how many turns that are, and how many tokens they have raw. Notes are
+    shown as they are, where they fit, and then not counted: none of them is left out."""
+    notes = _raw_notes(view, chunks, cut, room, sources) if track == CANON else None
+    if notes is not None:
+        items, tokens = notes
+        return items, 0, tokens
+    nodes = _folds_until(view, track, chunks, cut, sources)
+    items = fit(nodes, room, sources) if nodes else []
+    return items, sum(node.turn_count for node in nodes), sum(node.tokens for node in nodes)
 
 
 def _told_shorter(name: str, items: Sequence[Item], tokens: int) -> list[LeftOut]:
@@ -286,19 +285,24 @@ def _folds_until(view: str, track: int, chunks: Chunks, cut: int, sources: Sourc
     """Folds over everything of that track up to the cut, in order of their first turn: whole ones, and parts of late chunks."""
     state = sources.state
     nodes = roots_until(state.views[view].trees[track].roots(), cut, sources.children_of)
-    nodes += [_part(refs, part.channel, cut, sources) for part, refs in _late(chunks, track, cut, state)]
+    nodes += _parts([(refs, part.channel, cut) for part, refs in _late(chunks, track, cut, state)], sources)
     return sorted(nodes, key=lambda node: node.first)
 
 
-def _part(refs: Sequence[Ref], channel: int, closed: int, sources: Sources) -> Node:
-    """A fold over a part of a chunk, at the place that its own turns name: the chunk may find its own later, and what is shown must not
-    change by that. Raises `Missing`."""
+def _parts(parts: Sequence[tuple[Sequence[Ref], int, int]], sources: Sources) -> list[Node]:
+    """Folds over parts of chunks, each of its turns, its channel, and where it ends, at the place that its own turns name: the chunk may
+    find its own later, and what is shown must not change by that. Raises `Missing`, for all of them at once: they may be many."""
     shelf = sources.state.shelf
-    here = shelf.get(key_of_part(refs))
-    if here is None:
-        place = next((line.turn.location for line in sources.lines_of(refs) if line.turn.location is not None), None)
-        here = shelf.put(make_leaf(refs, channel=channel, location=place, closed=closed, closer=""))
-    return here
+    nodes = [shelf.get(key_of_part(refs)) for refs, _, _ in parts]
+    if None not in nodes:
+        return nodes  # type: ignore[return-value]
+    sources.lines_of([ref for (refs, _, _), node in zip(parts, nodes, strict=True) if node is None for ref in refs])
+    return [node or _part(*part, sources) for part, node in zip(parts, nodes, strict=True)]
+
+
+def _part(refs: Sequence[Ref], channel: int, closed: int, sources: Sources) -> Node:
+    place = next((line.turn.location for line in sources.lines_of(refs) if line.turn.location is not None), None)
+    return sources.state.shelf.put(make_leaf(refs, channel=channel, location=place, closed=closed, closer=""))
 
 
 def _raw_notes(view: str, chunks: Chunks, cut: int, room: int, sources: Sources) -> tuple[list[Item], int] | None:
@@ -329,9 +333,7 @@ def _opened(nodes: Sequence[Node], sources: Sources) -> Iterator[Node]:
 # -- a view in two -----------------------------------------------------------------------------------------------------
 
 
-def make_recap(
-    seat: Seat, keep: int, since: int | None, room: int, sources: Sources, unfold: Unfold = "unless a model", *, at_once: bool = False
-) -> Recap:
+def make_recap(seat: Seat, keep: int, since: int | None, room: int, sources: Sources, unfold: Unfold, *, at_once: bool) -> Recap:
     """The newest turns of a seat, from the entry `since` on at the least, and folds over everything before them. `at_once`: with models'
     texts as soon as they are there, where nobody has anything to hide. Raises `Missing`."""
 
@@ -359,11 +361,12 @@ def make_stretch(seat: Seat, after: int, before: int, room: int, sources: Source
     sources = sources.seen_by(_name(seat, seat.id), cache(partial(model_cut, seat, seat.id, sources)))
     state = sources.state
     nodes: list[Node] = []
+    parts: list[tuple[Sequence[Ref], int, int]] = []
 
     def part(refs: Sequence[Ref], channel: int) -> None:
         within = [state.current(ref) for ref in refs if after < ref.seq < before]
         if within:
-            nodes.append(_part(within, channel, within[-1].seq, sources))
+            parts.append((within, channel, within[-1].seq))
 
     def descend(node: Node) -> None:
         if node.last <= after or node.first >= before:
@@ -380,5 +383,6 @@ def make_stretch(seat: Seat, after: int, before: int, room: int, sources: Source
         descend(root)
     for chunk in state.open_for(seat.id):
         part(chunk.refs, chunk.channel)
+    nodes += _parts(parts, sources)
     items = fit(sorted(nodes, key=lambda node: node.first), room, sources, "none")
     return Recap(seat=seat.id, items=tuple(item for item in items if item.text), turns=())

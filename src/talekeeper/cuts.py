@@ -67,6 +67,29 @@ class Wish(NamedTuple):
         return Step(max(1.0, stride * number), since, int(since + stride), full)
 
 
+class Cut(NamedTuple):
+    """Where the cut through a view is, and what it was found by."""
+
+    heard: int
+    """How many tokens the view has heard."""
+    step: Step
+    canon: bool
+    """Whether the view has any notes."""
+    chunks: Chunks
+    """The newest chunks, from the end of the view back to the cut at the least."""
+    refs: list[Ref]
+    """The turns in them, in order."""
+    start: int
+    """The first of these that stays raw."""
+
+    @property
+    def at(self) -> int:
+        """The last entry before the cut; 0 where everything stays raw."""
+        if self.start:
+            return self.refs[self.start - 1].seq
+        return self.chunks.horizon if self.step.behind else 0
+
+
 def heard_tokens(state: State, view: str) -> int:
     """How many tokens of turns are in the view, by the counts in the log."""
     tokens = state.views[view].tokens
@@ -88,8 +111,7 @@ def _had_canon(state: State, view: str, newest: Ref) -> bool:
 
 def own_cut(seat: Seat, view: str, sources: Sources, *, before_newest: bool = False) -> int:
     """Where the cut is at the seat's own limit: folds up to there are worth a model's work, whatever others need."""
-    _, step, _, chunks, refs, start = find_cut(Wish(seat, view, seat.token_limit), sources, before_newest)
-    return refs[start - 1].seq if start else chunks.horizon if step.behind else 0
+    return find_cut(Wish(seat, view, seat.token_limit), sources, before_newest).at
 
 
 def model_cut(seat: Seat, view: str, sources: Sources) -> int:
@@ -101,9 +123,8 @@ def model_cut(seat: Seat, view: str, sources: Sources) -> int:
     return 0 if view == COMMON else own_cut(seat, view, sources, before_newest=True)
 
 
-def find_cut(wish: Wish, sources: Sources, before_newest: bool = False) -> tuple[int, Step, bool, Chunks, list[Ref], int]:
-    """How many tokens were heard, the step, whether there is canon, the chunks near the cut, the turns in them, and the first of these
-    that stays raw."""
+def find_cut(wish: Wish, sources: Sources, before_newest: bool = False) -> Cut:
+    """The cut for this wish; with `before_newest`, as it was before the newest turn that was heard. Raises `Missing`."""
     state = sources.state
     canon = has_canon(state, wish.view)
     heard = heard_tokens(state, wish.view)
@@ -113,7 +134,7 @@ def find_cut(wish: Wish, sources: Sources, before_newest: bool = False) -> tuple
         last = wish.step(heard - refs[-1].tokens, _had_canon(state, wish.view, refs[-1]))
         if last != step:
             step, chunks = last, _newest_chunks(wish, heard, last, sources)
-    return heard, step, canon, chunks, chunks.refs(), _cut_index(wish, heard, step, chunks) if step.behind else 0
+    return Cut(heard, step, canon, chunks, chunks.refs(), _cut_index(wish, heard, step, chunks) if step.behind else 0)
 
 
 # -- the chunks near it -----------------------------------------------------------------------------------------------

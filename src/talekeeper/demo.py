@@ -10,13 +10,14 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple
 
 import click
 
 import talekeeper as tk
 from talekeeper.cli.look import branch_lines, hit_lines, why_lines
-from talekeeper.cli.screen import bar, bold, colour, columns, count, dim, pad, rule, safe, use_colour, wrap
+from talekeeper.cli.screen import bar, bold, colour, columns, count, dim, for_a_shell, pad, rule, safe, use_colour, wrap
+from talekeeper.model import SpokenKind
 
 KEY = tk.MemoryKey("local", "local", "main")
 SEATS = (
@@ -27,8 +28,6 @@ SEATS = (
 BUDGET = 320
 SECRET = "Who lit the false light?"
 
-Kind: TypeAlias = Literal["said", "whisper", "thought", "event", "note"]
-
 
 class Beat(NamedTuple):
     """One step of the script: words, or someone who comes or goes."""
@@ -37,7 +36,7 @@ class Beat(NamedTuple):
     text: str
     do: Literal["tell", "enter", "leave", "session"] = "tell"
     place: str | None = None
-    kind: Kind = "said"
+    kind: SpokenKind = "said"
     heard_by: Sequence[str] | None = None
     voice: str | None = None
 
@@ -311,10 +310,9 @@ class _Stage:
         await self.line("", 0.5)
 
     async def end(self, file: Path | None) -> None:
-        self._acts += 1
         await self.line()
         await self.line(bold(rule("", self.room)))
-        name = str(file) if file is not None else "demo.db"
+        name = for_a_shell(str(file)) if file is not None else "demo.db"
         await self.line(dim("  Look around in it:" if file is not None else "  To keep the story and look around in it:"))
         first = [] if file is not None else [f"talekeeper demo {name}"]
         for text in [*first, f"talekeeper -f {name} log --seat bard", f"talekeeper -f {name} context rogue --budget 400 --why"]:

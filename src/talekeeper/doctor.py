@@ -26,12 +26,13 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from talekeeper import rim
 from talekeeper.errors import BudgetTooSmall, StoreCorrupt, UnknownStory
 from talekeeper.hot import Hot
+from talekeeper.inside import hot_of
 from talekeeper.model import AUTHOR_KINDS, HEARD_KINDS, Context, Item, MemoryKey, Turn
 from talekeeper.names import Names
 from talekeeper.ports import Branch, Commit, Entry, FoldRecord, Position, Read, Snapshot, Span, Store, StoryRecord, TextRecord
 from talekeeper.replay import Past, Replay, snapshots_of
 from talekeeper.shared import UNFINISHED, Shared, path_to, seats_of
-from talekeeper.state import State
+from talekeeper.snapshots import folds_named
 from talekeeper.stores.sqlite.file import connect, is_barred, ways_in
 from talekeeper.summarize.extractive import RULES
 from talekeeper.terms import sought
@@ -45,6 +46,8 @@ PAGE = 512
 
 Progress: TypeAlias = Callable[[str], None]
 
+_LATER = ("roots", "common")
+"""Parts of a snapshot that those of earlier versions do not have."""
 _DAMAGED = "cannot be read: what is stored of it is damaged; restore a backup"
 
 
@@ -325,13 +328,11 @@ class _Examination:
 
     async def _compare_snapshot(self, branch: Branch, derived: Commit) -> bool:
         assert derived.snapshot is not None
-        stored, where = (
-            await self._snapshot(branch, derived.snapshot.seq),
-            f"the snapshot at {derived.snapshot.seq} of branch {branch.name!r}",
-        )
+        where = f"the snapshot at {derived.snapshot.seq} of branch {branch.name!r}"
+        stored = await self._snapshot(branch, derived.snapshot.seq)
         assert stored is not None
         try:
-            named = [key for key in State.folds_named(stored.state) if key not in self._folds]
+            named = [key for key in folds_named(stored.state) if key not in self._folds]
         except (LookupError, TypeError, ValueError, AttributeError):
             self._error("I4", _DAMAGED, where)
             return False
@@ -340,7 +341,7 @@ class _Examination:
             named = [key for key in named if key not in self._folds]
         if named:
             self._error("I7", f"names the fold {named[0]}, which does not exist", where)
-        state = {part: value for part, value in derived.snapshot.state.items() if part != "roots" or part in stored.state}
+        state = {part: value for part, value in derived.snapshot.state.items() if part not in _LATER or part in stored.state}
         same = _plain(stored.state) == _plain(state)
         if not same:
             self._error("I4", f"is not what the log adds up to: {_difference(stored.state, state)}", where)
@@ -404,9 +405,9 @@ class _Examination:
         hits = [hit.turn for hit in await story.recall(seat, phrase, limit=SAMPLES)]
         if not wanted or any((hit.voice, hit.text, hit.when) == (turn.voice, turn.text, turn.when) for hit in hits):
             return True
-        edited = story._hot.state.revisions.get(turn.id)
+        edited = hot_of(story).state.revisions.get(turn.id)
         at = edited.at if edited else path_to(self._record.branches, branch.id, self._heads[branch.id]).position(turn.seq)
-        waiting = {entry.position: terms for entry, terms in story._hot.tail_terms()}
+        waiting = {entry.position: terms for entry, terms in hot_of(story).tail_terms()}
         if at in waiting:  # it is not in the index yet
             return waiting[at].keys() >= set(wanted)
         found = await self._store.search(self._record.id, wanted)

@@ -10,11 +10,11 @@
     │   ├── UnknownBranch                no branch of that name
     │   ├── UnknownStory                 no story under that key
     │   └── DuplicateId                  that turn id already belongs to another turn
-    ├── MemoryBudgetExceeded             a conversation is over its budget, and its policy says to raise: raise the budget, or fold
+    ├── MemoryBudgetExceeded             a conversation is over its budget, and its policy is "error": raise the budget
     ├── BudgetTooSmall                   raise the budget, or unpin: `needed` says how far
     ├── Conflict                         someone else was first: read again, then retry
     ├── StoreError                       the place where stories are kept
-    │   ├── StoreClosed                  opened no more
+    │   ├── StoreClosed                  closed before the call: open it again
     │   ├── StoreBusy                    locked for too long: retry later
     │   ├── StoreFull                    no space left: make room, then retry
     │   ├── StoreReadOnly                may be read, not written
@@ -37,7 +37,7 @@ class TalekeeperError(Exception):
 
 
 class InvalidInput(TalekeeperError, ValueError):
-    """The call cannot mean anything as it stands; nothing was changed."""
+    """The call makes no sense as it stands; nothing was changed."""
 
 
 class WrongType(InvalidInput, TypeError):
@@ -132,8 +132,8 @@ class ModelUnavailable(TalekeeperError):
 class ModelFailed(TalekeeperError):
     """A language model gave nothing that can be used: it raised, fell silent, declined, or talked nonsense. None of it is story text.
 
-    `role`: whose voice it was to be, if anyone's. `lasting`: trying again will not help. `cut`: all that is wrong with the answer is
-    that it reached its limit of tokens."""
+    `role`: for whom it was to speak, if for anyone. `lasting`: trying again will not help. `cut`: nothing is wrong with the answer but
+    that it reached its token limit."""
 
     def __init__(self, reason: str, *, role: str = "", lasting: bool = False, cut: bool = False) -> None:
         super().__init__(f"the {role}'s model failed: {reason}" if role else reason)
@@ -146,7 +146,7 @@ class ModelFailed(TalekeeperError):
 class SummaryFailed(TalekeeperError):
     """A model gave no usable summary. Seen in `health`; the extractive fold stays in place.
 
-    `answered`: it did answer, and the answer was refused: that may be the fold's fault rather than the model's."""
+    `answered`: the model did answer, and its answer was refused; that may be due to the fold rather than the model."""
 
     def __init__(self, message: str, *, answered: bool = False) -> None:
         super().__init__(message)
@@ -177,5 +177,9 @@ def how_to_install(extra: str) -> str:
 
 def reason_of(error: BaseException) -> str:
     """What someone else's error says, as a message may tell it: on one line, never long, and of signs that can be stored."""
-    said = " ".join(str(error).encode(errors="replace").decode().replace("\0", "").split())
+    try:
+        said = str(error)
+    except Exception:  # it is someone else's, and may fail at that, too
+        said = ""
+    said = " ".join(said.encode(errors="replace").decode().replace("\0", "").split())
     return f"{type(error).__name__}: {said[:500]}{'…' * (len(said) > 500)}"

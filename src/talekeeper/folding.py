@@ -15,6 +15,7 @@ import logging
 from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 
 from talekeeper import rim
 from talekeeper.cuts import Step, Wish, has_canon, own_cut
@@ -31,6 +32,8 @@ from talekeeper.trees import roots_until
 log = logging.getLogger("talekeeper")
 
 
+TRIES = 8
+"""So often something is stored that others are faster with."""
 REFUSALS = 16
 """After so many refused answers in a row, the model is given up like one that does not answer."""
 
@@ -94,8 +97,8 @@ class Folder:
         self._slots = models_at_once
         self._running = asyncio.Lock()
         self._steps: tuple[Step, ...] = ()
-        self._given_up: dict[str, int] = {}  # folds, and how often they are tried again: none that the model answers and cannot make
-        self._has_spoken = False  # the model has, since it last did not answer or what it did not answer was tried again
+        self._given_up: dict[str, int] = {}  # folds, and how many tries they have left: none where the model answers but cannot make it
+        self._has_spoken = False  # whether the model has made a fold since one was given up, or since those were last tried again
         self._spent: list[Spending] = []  # what no commit has told the store yet
 
     def moved(self) -> bool:
@@ -149,8 +152,11 @@ class Folder:
         A fold that the model cannot make, for whatever reason, is left extractive and does not hold up the others."""
         if self.janitor is None:
             return
+        before = self.health.state
         async with self._running:
             if self.health.state is HealthState.DEGRADED:
+                if before is not HealthState.DEGRADED:
+                    return  # given up by the one who was waited for
                 self._given_up.clear()
                 await self._report(replace(self.health, state=HealthState.RECOVERING))
             await self._make_all()
@@ -191,7 +197,7 @@ class Folder:
                     break
 
     async def _next(self, most: int) -> list[Node]:
-        """The folds that are to be made next: when no others are due, those that the model did not answer before it spoke again."""
+        """The folds to make next: where no others are due and the model has spoken since, those that it did not answer before."""
         nodes = await self.pending(most)
         if nodes or not self._has_spoken:
             return nodes
@@ -206,7 +212,7 @@ class Folder:
             before = len(self._spent)
             try:
                 node = await self._node(key)
-                pieces = await self.hot.supply(lambda node=node: self._pieces(node))  # type: ignore[misc]
+                pieces = await self.hot.supply(partial(self._pieces, node))
                 sentences = await self._sentences(node, pieces)
                 has_spoken = len(self._spent) > before
                 await self._commit(key, sentences, pieces)
@@ -261,11 +267,11 @@ class Folder:
         store does not take it. Nothing is stored where the fold is no longer made of these pieces: a turn may have been forgotten."""
         hot = self.hot
         async with hot.lock:
-            for _ in range(8):
+            for _ in range(TRIES):
                 if not hot.in_step:
                     await hot.refresh()
                 record, node = hot.shared.record, await self._node(key)
-                if hot.path.head <= hot.path.base or await hot.supply(lambda node=node: self._pieces(node)) != pieces:  # type: ignore[misc]
+                if hot.path.head <= hot.path.base or await hot.supply(partial(self._pieces, node)) != pieces:
                     return  # rewound, edited or forgotten meanwhile
                 if made is None and not node.texts:
                     return  # forgotten with what it was made from
@@ -296,16 +302,28 @@ class Folder:
         self._tell(before)
         if before.state is not health.state:
             log.info("health", extra={"story": self.hot.shared.key.composite(), "state": health.state.value, "reason": health.reason})
-        hot = self.hot
-        commit = Commit(
-            story=hot.shared.record.id, rev=hot.shared.record.rev, spending=_sum(self._spent),
-            health={"state": health.state.value, "reason": health.reason, "failures": health.failures},
-        )  # fmt: skip
         try:
-            await hot.shared.store.write(commit)
-            self._spent.clear()
+            await self._store(health)
         except TalekeeperError as exc:
-            log.warning("health not stored: %s", exc, extra={"story": hot.shared.key.composite(), "error": str(exc)})
+            log.warning("health not stored: %s", exc, extra={"story": self.hot.shared.key.composite(), "error": str(exc)})
+
+    async def _store(self, health: Health) -> None:
+        """Stores how the model is doing and what it has cost, also where someone else changes the story meanwhile."""
+        hot = self.hot
+        for attempt in range(TRIES):
+            commit = Commit(
+                story=hot.shared.record.id, rev=hot.shared.record.rev, spending=_sum(self._spent),
+                health={"state": health.state.value, "reason": health.reason, "failures": health.failures},
+            )  # fmt: skip
+            try:
+                await hot.shared.store.write(commit)
+            except Conflict:
+                if attempt == TRIES - 1:
+                    raise
+                await hot.refresh()
+            else:
+                self._spent.clear()
+                return
 
     def _tell(self, before: Health) -> None:
         """Something has changed for those who watch: a fold has come in, or the model's health is another."""
@@ -317,9 +335,4 @@ class Folder:
 
 
 def _sum(spent: list[Spending]) -> Spending | None:
-    if not spent:
-        return None
-    return Spending(
-        calls=sum(s.calls for s in spent), tokens_in=sum(s.tokens_in for s in spent), tokens_out=sum(s.tokens_out for s in spent),
-        failures=sum(s.failures for s in spent),
-    )  # fmt: skip
+    return sum(spent, Spending()) if spent else None

@@ -28,14 +28,18 @@ from talekeeper.ports import FoldRecord, Position, TextRecord
 from talekeeper.summarize import extractive
 from talekeeper.summarize.salience import Read, worths
 
-CHUNK_TURNS = 8
-CHUNK_CHARS = 6000
+CHUNK_TURNS, CHUNK_CHARS = 8, 6000
+"""A chunk is closed when it has so many turns, or so many characters."""
 FANOUT = 8
+"""So many folds of one level make one of the next."""
 PEAKS = 8
+"""How many of its most telling turns a larger fold knows."""
 _TELLING = "telling-2"
+"""The name under which it is stored with a fold how telling its turns are. It changes when the rules do."""
 _SHORT = 8
 """Below so many tokens, being shorter counts no more."""
 LEAF_SHARE = 0.4
+"""How much of its turns' tokens the text of a chunk may have."""
 BY_HAND = 20.0
 """What the author's own words are worth beside what was picked from turns: they come first in larger folds and digests."""
 
@@ -65,15 +69,19 @@ class Missing(Exception):
 
 
 class Shown(NamedTuple):
-    """How a fold stood in a context: the model's text that was shown if one was, whether it has nothing to tell; else its sentences, and
-    the first and the last entry that they are of; and the paragraphs, with its place and without, by itself and with others."""
+    """How a fold was last shown in a context, kept for the next."""
 
     text: TextRecord | None
+    """The model's text that was shown, if one was: with another, nothing else here holds."""
     quiet: bool
+    """Whether it has nothing to tell."""
     texts: frozenset[str]
+    """Its sentences, if they were picked from turns; none of a model's or the author's."""
     first: int
     last: int
+    """The first and the last entry that these are of; 0 where there are none."""
     items: dict[bool | tuple[bool, frozenset[str]] | tuple[str, ...], Item]
+    """Its paragraphs: with its place or without, without some sentences, told together with other folds."""
 
 
 class Node:
@@ -421,6 +429,11 @@ def peaks(node: Node, children_of: ChildrenOf, turns_of: TurnsOf) -> Sequence[Pe
     if node.peaks is None:
         node.peaks = _stored_peaks(node) if _TELLING in node.gathered else _find_peaks(node, children_of, turns_of)
     return node.peaks
+
+
+def knows_peaks(node: Node) -> bool:
+    """Whether the most telling turns under a fold are known without reading any."""
+    return node.author or node.peaks is not None or _TELLING in node.gathered
 
 
 def _stored_peaks(node: Node) -> list[Peak]:

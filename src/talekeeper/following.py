@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from talekeeper import rim
 from talekeeper.folds import Path
+from talekeeper.inside import hot_of
 from talekeeper.model import AUTHOR_KINDS, HEARD_KINDS, Turn
 from talekeeper.ports import Position
 from talekeeper.shared import path_to
@@ -41,7 +42,7 @@ class Follower:
 
     def __init__(self, story: Story, seat: str | None = None) -> None:
         self._story = story
-        self._hot = story._hot
+        self._hot = hot_of(story)
         self._seat = seat
         self._read: Position | None = None  # everything up to here was looked at; None: nothing
         self._told: Position | None = None  # the last of it that was news

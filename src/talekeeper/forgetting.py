@@ -6,14 +6,15 @@ story, from that turn on, are asked what they would know of had it never been to
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from talekeeper.folds import Node, Ref, extract
+from talekeeper.folds import Node, Ref, extract, knows_peaks
 from talekeeper.model import AUTHOR_KINDS, Turn
 from talekeeper.ports import Commit, Entry, Erase, Extent, FoldRecord, Position, Snapshot, StoryRecord
 from talekeeper.replay import Replay, snapshot_before
 from talekeeper.shared import path_to
+from talekeeper.snapshots import to_json
 from talekeeper.terms import index_terms
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ async def _known_without(keeper: Keeper, story: StoryRecord, at: Position, blank
             known.update((key, node.known) for key, node in made.items())
             nodes = {**nodes, **made}
             if stop in leaving:
-                left[branch.id, stop] = Snapshot(branch.id, stop, replay.hot.state.to_json()), nodes
+                left[branch.id, stop] = Snapshot(branch.id, stop, to_json(replay.hot.state)), nodes
     return known
 
 
@@ -106,7 +107,9 @@ async def _remade(hot: Hot, nodes: Mapping[str, Node], keys: Sequence[str], blan
             gone.add(node.key)
         else:
             made.append(node)
-    places = {_text_at(hot, ref): ref for node in made for ref in node.refs}
+    again = {node.key for node in made}
+    read = [*made, *(chunk for node in made for chunk in _unread(node, nodes, again))]
+    places = {_text_at(hot, ref): ref for node in read for ref in node.refs}
     texts = {entry.position: entry for entry in (await hot.read(positions=list(places))).entries}
     owners = {entry.position: entry for entry in (await hot.read(positions=[ref.position for ref in places.values()])).entries}
 
@@ -125,6 +128,17 @@ async def _remade(hot: Hot, nodes: Mapping[str, Node], keys: Sequence[str], blan
         node.known = known[node.key] if node.key in known else tuple(dict.fromkeys(kept))[:64]
         extract(node, lambda parent: [nodes[key] for key in parent.children], turns_of)
     return made
+
+
+def _unread(fold: Node, nodes: Mapping[str, Node], again: Collection[str]) -> Iterator[Node]:
+    """The chunks under a fold that stay as they are, and of which nobody has noted how telling their turns are: the fold has to know."""
+    for child in (nodes[key] for key in fold.children):
+        if child.key in again or knows_peaks(child):
+            continue
+        if child.level:
+            yield from _unread(child, nodes, again)
+        else:
+            yield child
 
 
 def _text_at(hot: Hot, ref: Ref) -> Position:

@@ -13,11 +13,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple, TypeVar
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from talekeeper import terms
+from talekeeper import rim, snapshots, terms
 from talekeeper.context import Plan
-from talekeeper.errors import Conflict, StoreCorrupt, TalekeeperError
+from talekeeper.errors import Conflict, StoreCorrupt, TalekeeperError, UnknownSeat
 from talekeeper.folds import Node, extract
 from talekeeper.index import Index
 from talekeeper.model import AUTHOR_KINDS, Health, Seat, Turn
@@ -38,19 +39,22 @@ from talekeeper.shelf import Shelf
 from talekeeper.state import SCENE_KINDS, State
 from talekeeper.turnstile import Turnstile
 
+if TYPE_CHECKING:
+    from talekeeper.folding import Folder
+
 AT_ONCE = 128
-"""So many entries are looked at in one go where there may be very many: then others get their turn."""
+"""Where there may be very many entries, so many are handled before other tasks get their turn."""
 AT_A_TIME = 4
-"""So many folds are made in one go."""
+"""So many folds are made before other tasks get their turn."""
 FEW = 8
-"""So many turns may come before memory is looked through for what need not stay in it."""
+"""After so many new turns, what need not stay in memory is let go of."""
 CHECKPOINT_EVERY = 256
 """Entries after which what was derived from them is stored; sooner where many stories share the memory that it takes until then."""
 FAR_BEHIND = 2
-"""So many times what a story keeps in memory may be told before any of it is stored: whoever goes on appending is held back."""
+"""Appends are held back once the unsaved entries are so many times what the story may keep in memory."""
 
 FURLED = 2 * CHECKPOINT_EVERY
-"""So many entries may have come at once before a context has what it stands on made bit by bit."""
+"""Where more entries than this are unsaved, the folds that contexts stand on are made a few at a time, not all in one go."""
 
 T = TypeVar("T")
 
@@ -84,7 +88,7 @@ class Hot(Reading):
         self.saving = asyncio.Lock()
         self.watchers: list[Callable[[Health, Health], None]] = []
         self.ready = False
-        self.folder: Any = None  # the one `folding.Folder` of this branch, while there is one: the keeper's to give and to take
+        self.folder: Folder | None = None  # who makes model folds of this branch, while there is one: the keeper's to give and to take
         self._newest: tuple[Turn | None, str] = None, ""  # the last turn of the backlog, and how it reads as a line if that is known
         self._backlog: list[Any] = []  # the fields of entries, one behind the other: no object of their own for Python's garbage collector
         self.plans: dict[tuple[Any, ...], Plan] = {}
@@ -159,6 +163,14 @@ class Hot(Reading):
     @property
     def seats(self) -> Mapping[str, Seat]:
         return self._state.seats
+
+    async def seated(self, seat: object) -> str:
+        """The id of a seat of this story, also of one that has joined meanwhile by another branch or another process."""
+        try:
+            return rim.known_seat(seat, self.seats)
+        except UnknownSeat:
+            await self.refresh()
+            return rim.known_seat(seat, self.seats)
 
     @property
     def presence(self) -> Mapping[str, str | None]:
@@ -307,10 +319,10 @@ class Hot(Reading):
         self.ready = True
 
     async def _take_over(self, snapshot: Mapping[str, Any]) -> None:
-        self._state.revisions = State.edits_named(snapshot)
+        self._state.revisions = snapshots.edits_named(snapshot)
         if "roots" not in snapshot:  # an older one: it does not say of its folds what is needed before someone looks at them
-            await self._fetch_folds(State.folds_named(snapshot))
-        await self.supply(lambda: self._state.load_json(snapshot, self.turns_of))
+            await self._fetch_folds(snapshots.folds_named(snapshot))
+        await self.supply(lambda: snapshots.load_json(self._state, snapshot, self.turns_of))
 
     async def take(self, entry: Entry) -> Turn:
         """Moves the state over one entry, if it is the next."""
@@ -446,7 +458,7 @@ class Hot(Reading):
             index = {entry.position: list(terms) for entry, terms in tail if terms}
             commit = Commit(
                 story=shared.record.id, rev=shared.record.rev, folds=state.shelf.records(nodes), index=index,
-                snapshot=Snapshot(position.branch, state.seq, state.to_json()),
+                snapshot=Snapshot(position.branch, state.seq, snapshots.to_json(state)),
             )  # fmt: skip
             try:
                 await shared.store.write(commit)
@@ -458,8 +470,8 @@ class Hot(Reading):
             self.saved_at = position.seq
 
     async def _retrace(self) -> None:
-        """Goes over very much that came at once again, aside, from the newest snapshot on, and leaves others on the way: else whoever goes
-        back a step would have to begin at that one, too (I9)."""
+        """Replays very much that came at once, from the newest snapshot on and beside this state, and stores snapshots on the way. Without
+        them, whoever goes back a step would have to replay all of it again (I9)."""
         loaded, shared, branch = self.loaded, self.shared, self.shared.record.branches.get(self.path.branch)
         if branch is None or not self.in_step:
             return
@@ -510,7 +522,7 @@ class Hot(Reading):
                 self._extracted_at = self._state.seq
                 return
             for count, node in enumerate(todo):
-                await self.supply(lambda node=node, shelf=shelf: extract(node, shelf.children, self.turns_of))  # type: ignore[misc]
+                await self.supply(partial(extract, node, shelf.children, self.turns_of))
                 if count % AT_A_TIME == AT_A_TIME - 1:
                     await asyncio.sleep(0)
 

@@ -27,14 +27,17 @@ _new_told = partial(tuple.__new__, Told)
 
 
 class Heard(NamedTuple):
-    """What someone who is in these channels heard, by number: how turns were told and how long they are; those that are more than comings
-    and goings; and edits, with the numbers of the turns that they changed."""
+    """What someone who is in these channels heard, by the numbers of the entries."""
 
     channels: Collection[int]
     turns: dict[int, Told]
+    """How turns were told."""
     sizes: dict[int, int]
+    """How many tokens they have."""
     spoken: set[int]
+    """Those of them that are more than comings and goings."""
     edits: dict[int, int]
+    """Edits, with the numbers of the turns that they changed."""
 
 
 class Posted(NamedTuple):

@@ -21,9 +21,9 @@ from talekeeper.hot import Hot
 from talekeeper.kept import let_go
 from talekeeper.marking import gathered_much, store_gathered
 from talekeeper.model import HealthState, MemoryKey, Seat
-from talekeeper.ports import ChatModel, Clock, Commit, Store, TokenCounter, wall_clock
+from talekeeper.ports import Branch, ChatModel, Clock, Commit, Store, TokenCounter, wall_clock
 from talekeeper.recent import Allowance
-from talekeeper.shared import MAIN, Shared, check_finished, seat_to_json, seats_of
+from talekeeper.shared import MAIN, Shared, branch_called, check_finished, seat_to_json, seats_of
 from talekeeper.stores import check_target, open_store
 from talekeeper.story import Story
 from talekeeper.summarize.janitor import Janitor
@@ -35,11 +35,13 @@ log = logging.getLogger("talekeeper")
 STORIES_IN_MEMORY, BRANCHES_IN_MEMORY = 2048, 16
 """Stories, and branches of one of them; those that were not opened for longest are put away."""
 CHECKPOINT_ON_CLOSE, CLOSING = 32, 5.0
-"""So many entries are worth a checkpoint when the keeper is closed, for so many seconds in all: the rest is derived again when needed."""
+"""When the keeper is closed, a branch with so many unsaved entries is worth a checkpoint. All of them together may take so many seconds:
+the rest is derived again when it is needed."""
 CHECKPOINTS_AT_ONCE = 2
-"""However many stories have one due: while those have their turn, nobody's append waits for long."""
+"""How many stories make a checkpoint at the same time, so that nobody's append waits for long."""
 HELD, MOST_HELD = 0.1, 1.0
-"""For so many seconds an append is held back whose story lags too far behind, and at the most."""
+"""How many seconds an append waits where its story lags too far behind with its checkpoints: the first times the lag, squared, and no more
+than the second."""
 
 
 class Keeper:
@@ -53,7 +55,7 @@ class Keeper:
         self._target = check_target(target)
         self._durable = durable
         self._janitor = summarizer if isinstance(summarizer, Janitor) or summarizer is None else Janitor(summarizer, timeout=timeout)
-        self.has_model = self._janitor is not None
+        self._has_model = self._janitor is not None
         self.counter: TokenCounter = counter if counter is not None else best_counter()
         self.clock = clock if clock is wall_clock else _checked(clock)
         self._retry = retry or RetryPolicy()
@@ -120,6 +122,9 @@ class Keeper:
         key = rim.key(key)
         rim.string(branch, "branch")
         wanted = rim.seats(seats) if seats is not None else ()
+        if seats is not None and branch != MAIN:  # nothing is made, and nobody joins, where that is not what was asked for
+            record = await self.store.load(key)
+            branch_called(branch, record.branches.values() if record is not None else [Branch(0, MAIN)])
         shared, hots = await self._shared(key, wanted if seats is not None else None)
         await self._join(shared, wanted)
         if branch not in hots:
@@ -242,7 +247,7 @@ class Keeper:
             return  # closed meanwhile: what nobody would stop is not begun
         if hot.overdue:
             self._spawn((id(hot), "checkpoint"), partial(self._checkpoint, hot))
-        if self.has_model:
+        if self._has_model:
             folder = self._folder(hot)
             if folder.moved():
                 self._spawn((id(hot), "folds"), folder.work)
@@ -327,8 +332,9 @@ def open(
     """Opens the place where stories are kept: a file's path, ":memory:", or a store of your own.
 
     `summarizer`: an async callable from chat messages to text; without one, folds are extractive and nothing leaves the machine.
-    `counter`: who counts tokens; by default the best one that is installed. `durable=False` trades the last moments before a power cut
-    for speed."""
+    `counter`: who counts tokens; by default the best one that is installed. `clock`: seconds since the epoch, for the log's own records.
+    `retry`: how long a failing model is tried. `timeout`: seconds that it may take for an answer. `models_at_once`: how many answers may be
+    waited for at the same time. `durable=False` trades the last moments before a power cut for speed."""
     return Keeper(
         target, summarizer=summarizer, counter=counter, clock=clock, retry=retry, timeout=timeout, models_at_once=models_at_once,
         durable=durable,

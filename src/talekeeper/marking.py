@@ -12,16 +12,16 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from talekeeper import rim
-from talekeeper.errors import Conflict, StoreCorrupt, TalekeeperError
+from talekeeper.errors import Conflict, InvalidInput, StoreCorrupt, TalekeeperError, quoted
 from talekeeper.folds import Node
 from talekeeper.hot import AT_A_TIME, AT_ONCE, Hot
-from talekeeper.model import Marked, Turn
+from talekeeper.model import Mark, Marked, Turn
 from talekeeper.ports import Commit, Entry, Position
 from talekeeper.state import CANON, STORY, Chunk, Placed
 
@@ -40,7 +40,74 @@ class Gathering(Protocol[V]):
     def merge(self, parts: Sequence[V]) -> V: ...
 
 
-async def read_marks(hot: Hot, seat: str | None, topic: str, limit: int | None = None) -> list[Marked]:
+class Source(NamedTuple):
+    """A turn that a mark is about: its id, the edit that gave it its present text, its place in the log, who heard it."""
+
+    id: str
+    revision: str
+    seq: int
+    audience: tuple[str, ...]
+
+
+def sources_of(hot: Hot, turns: Iterable[Turn]) -> list[Source]:
+    """The turns that a mark is of, as they read now."""
+    edits = hot.state.revisions
+    return [Source(turn.id, edits[turn.id].event if turn.id in edits else "", turn.seq, turn.audience) for turn in turns]
+
+
+def may_know(hot: Hot, mark: Mark, sources: Sequence[Source]) -> tuple[str, ...]:
+    """Those who heard every source, or those of them who are named; every DM in any case (I3)."""
+    state = hot.state
+    if not sources and mark.heard_by is None:
+        raise InvalidInput("a mark that is of no turn needs heard_by: who may know it?")
+    heard = set.intersection(*(set(source.audience) for source in sources)) if sources else set(state.seats)
+    if mark.heard_by is not None:
+        named = {rim.known_seat(seat, state.seats) for seat in mark.heard_by}
+        if not named <= heard:
+            raise InvalidInput(f"{', '.join(sorted(named - heard))} did not hear every turn that the mark is of")
+        heard = named | {seat for seat in state.dms if seat in heard}
+    if not heard:
+        raise InvalidInput("nobody heard all the turns that the mark is of")
+    return tuple(sorted(heard))
+
+
+async def marks_named(hot: Hot, names: Iterable[str]) -> dict[str, Entry]:
+    """The marks of these ids, which are to be dropped and must be on this branch."""
+    places: dict[str, Position] = {}
+    for name in names:
+        at = hot.shared.names.position(name)
+        if at is None or at.seq < 1 or not hot.path.has(*at):
+            raise InvalidInput(f"there is no mark {quoted(name)} on branch {hot.name!r}")
+        places[name] = at
+    found = {entry.position: entry for entry in await hot.marks_at(list(places.values()))} if places else {}
+    for name, at in places.items():
+        if at not in found or found[at].kind != "mark":
+            raise InvalidInput(f"{quoted(name)} is no mark that could be dropped")
+    return {name: found[at] for name, at in places.items() if found[at].text}
+
+
+def as_extra(
+    hot: Hot, mark: Mark, audience: tuple[str, ...], sources: Sequence[Source], drops: Mapping[str, Entry]
+) -> dict[str, Any]:  # fmt: skip
+    """What stands beside a mark in the log, from which `marked` reads it. None is dropped that someone knows who may not know this one."""
+    dropped = []
+    for name in mark.drops:
+        entry = drops.get(name)
+        if entry is None:
+            continue  # forgotten meanwhile
+        others = set(hot.shared.record.channels[entry.channel]) - set(audience)
+        if others:
+            raise InvalidInput(f"a mark that {', '.join(sorted(others))} may not know cannot drop {name!r}, which they know")
+        assert entry.extra is not None
+        dropped.append([entry.extra["topic"], entry.channel, entry.extra["rank"], entry.seq, entry.branch])
+    return {
+        "topic": mark.topic, "rank": float(mark.rank), "keep": mark.keep, "target": [source.id for source in sources],
+        "sources": [list(source[:3]) for source in sources], "drops": dropped,
+        **({"lasting": float(mark.lasting)} if mark.lasting is not None else {}),
+    }  # fmt: skip
+
+
+async def read_marks(hot: Hot, seat: str | None, topic: str, limit: int | None) -> list[Marked]:
     """The marks of a topic that the seat may know, in order of their turns; the `limit` highest in rank. None: all there are."""
     return list(await hot.once(("marks", seat, topic, limit), lambda: _read_marks(hot, seat, topic, limit)))
 
@@ -100,8 +167,8 @@ def _data(entry: Entry) -> Any:
         raise StoreCorrupt(f"the mark at entry {entry.seq} is damaged: its data is no JSON; run `talekeeper doctor`") from exc
 
 
-def marked(hot: Hot, entry: Entry, number: int | None = None) -> Marked:
-    """A mark as one may know it for whom the last of its turns has that number; the author's is the one on the branch."""
+def marked(hot: Hot, entry: Entry) -> Marked:
+    """A mark as its author knows it: the last of its turns has the number that it has on the branch."""
     extra = entry.extra or {}
     sources: Sequence[Sequence[Any]] = extra.get("sources", ())
     revisions = hot.state.revisions
@@ -109,7 +176,7 @@ def marked(hot: Hot, entry: Entry, number: int | None = None) -> Marked:
     return Marked(
         id=hot.turn(entry).id, seq=entry.seq, topic=extra["topic"], data=_data(entry), rank=extra["rank"],
         audience=hot.shared.record.channels[entry.channel], sources=tuple(turn for turn, _, _ in sources),
-        turn=_told(entry) if number is None else number, stale=stale,
+        turn=_told(entry), stale=stale,
     )  # fmt: skip
 
 
@@ -196,8 +263,8 @@ async def store_gathered(hot: Hot) -> None:
 
 
 def _added_up(hot: Hot, seat: str, name: str, value: Callable[[Node], V], merge: Callable[[Sequence[V]], V]) -> list[V]:
-    """What the seat's roots add up to, from the oldest on. It is kept per level of its trees, with the roots of that level: where these
-    have only become more, for this seat or for one who has heard the same, it goes on from there."""
+    """What the seat's roots add up to, from the oldest on. The sum behind each level of the trees is kept, with the roots of that level: as
+    long as a level only gets more roots, adding goes on from there, also for another seat with the same roots."""
     trees = hot.state.views[seat].trees
     levels = [level for tree in (trees[CANON], trees[STORY]) for level in reversed(tree.levels)]
     keys = [tuple([node.key for node in level]) for level in levels]

@@ -11,16 +11,20 @@ import enum
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 from talekeeper.errors import WrongType
 
-Kind = Literal[
-    "said", "whisper", "thought", "event", "note", "session", "enter", "leave",  # what seats hear
-    "edit", "pin", "unpin", "override", "mark",                                   # what the author does to the log
-]  # fmt: skip
-HEARD_KINDS: frozenset[str] = frozenset({"said", "whisper", "thought", "event", "note", "session", "enter", "leave"})
-AUTHOR_KINDS: frozenset[str] = frozenset({"edit", "pin", "unpin", "override", "mark"})
+SpokenKind = Literal["said", "whisper", "thought", "event", "note"]
+"""What is told with `append`."""
+HeardKind = Literal[SpokenKind, "session", "enter", "leave"]
+"""What seats hear."""
+AuthorKind = Literal["edit", "pin", "unpin", "override", "mark"]
+"""What the author does to the log."""
+Kind = Literal[HeardKind, AuthorKind]
+SPOKEN_KINDS: frozenset[str] = frozenset(get_args(SpokenKind))
+HEARD_KINDS: frozenset[str] = frozenset(get_args(HeardKind))
+AUTHOR_KINDS: frozenset[str] = frozenset(get_args(AuthorKind))
 
 Role = Literal["dm", "pc", "npc"]
 

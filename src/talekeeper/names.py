@@ -44,8 +44,8 @@ class Names:
         return Position(value >> 32, value & 0xFFFFFFFF)
 
     def fold(self, key: str) -> str:
-        """The name of the fold of that key, and the key of the fold of that name: the place in it is masked, because it would tell how
-        much was told beside what a seat heard (I3). What has no place, or is no key, stays as it is."""
+        """The name of the fold of that key; and, since masking twice undoes it, the key of the fold of that name. Masked is the place in
+        the key, because it would tell how much was told beside what a seat heard (I3). What has no place, or is no key, stays as it is."""
         if _PLACED_KEY.fullmatch(key) is None:
             return key
         place, rest = key[:PLACE], key[PLACE:]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from talekeeper.folds import Missing, Node, Path, Ref, Shown, extract, in_order, span_of, unpack_sentences, visible_text
 from talekeeper.model import Fold, Item, Sentence, Turn, new_item
@@ -18,8 +18,8 @@ from talekeeper.recent import Recent
 from talekeeper.rendering import defuse, label, line, render
 from talekeeper.state import State
 from talekeeper.summarize import extractive
+from talekeeper.summarize.attribution import is_aloud, quotation, speak_on, spoken_by
 from talekeeper.summarize.choice import rank
-from talekeeper.summarize.speech import is_aloud, quotation, speak_on, spoken_by
 from talekeeper.summarize.words import is_wide
 from talekeeper.tokens import estimate_tokens
 
@@ -34,10 +34,11 @@ LARGE = 1000
 PLACED = 0.85
 """How much of a large room is tried first for a digest in which places are named, since they will take the rest."""
 OWN, OF_WEIGHT = 3.0, 6.0
-"""What it adds to a sentence of some weight, in a room that is not large, that the one who remembers spoke it: my promises, my debts."""
+"""How much more a sentence weighs, in a room that is not large, if the one who remembers spoke it (my promises, my debts); and what it must
+weigh by itself for that."""
 _NOTHING: frozenset[str] = frozenset()
 BRAIDED = 4
-"""So many chunks of several channels are told together at the most."""
+"""At most so many chunks of several channels are told together in one paragraph."""
 QUIET = 1.0
 """What a sentence must be worth at the least for a fold to take a line of its own."""
 
@@ -184,10 +185,10 @@ def flow(sentences: Iterable[Sentence]) -> str:
 
 def as_fold(node: Node, sources: Sources) -> Fold:
     """The fold as a noun."""
-    made_by = "author" if node.author else "model" if sources.text_of(node) else "extractive"
+    made_by: Literal["author", "model", "extractive"] = "author" if node.author else "model" if sources.text_of(node) else "extractive"
     children = tuple(map(sources.name_of, node.children)) or tuple(ref.id for ref in node.refs)
     return Fold(
-        id=sources.name_of(node.key), level=node.level, made_by=made_by, sentences=sources.sentences(node), children=children,  # type: ignore[arg-type]
+        id=sources.name_of(node.key), level=node.level, made_by=made_by, sentences=sources.sentences(node), children=children,
         turn_count=node.turn_count, location=node.location,
     )  # fmt: skip
 
@@ -419,11 +420,12 @@ def _make_digest(nodes: Sequence[Node], items: Sequence[Item], room: int, own: s
     limit = _as_estimated(limit, sentences, sources.count)
     text, tokens = "", room + 1
     while tokens > room and limit > 0 and sentences:
-        chosen = extractive.merge(sentences, limit=limit, known=known)
-        text, tokens = _told(chosen, sources)
-        while tokens > room and len(chosen) > 1:
-            chosen = _without_least(chosen, tokens - room)
-            text, tokens = _told(chosen, sources)
+        whole = _merged(sentences, limit, known, sources)
+        cut = _cut(whole, room, sources)
+        if not large and 0 < (over := whole.tokens - room) < limit:  # with their places; others may make better use of the room
+            others = _cut(_merged(sentences, limit - over, known, sources), room, sources)
+            cut = others if others.tokens <= room and _tell_more(others.sentences, cut.sentences) else cut
+        _, text, tokens = cut
         limit = min(limit - 1, int(limit * room / max(1, tokens) * 0.95))
     if tokens > room:
         if sentences:
@@ -445,6 +447,35 @@ def _told(sentences: Sequence[Sentence], sources: Sources) -> tuple[str, int]:
     """The sentences as a paragraph, and its tokens."""
     text = f"- {defuse(flow(sentences))}\n"
     return text, sources.count(text)
+
+
+class _Telling(NamedTuple):
+    """Sentences, and the paragraph that they make."""
+
+    sentences: Sequence[Sentence]
+    text: str
+    tokens: int
+
+
+def _merged(sentences: Sequence[Sentence], limit: int, known: Sequence[str], sources: Sources) -> _Telling:
+    """Those of some sentences that matter most, within a limit that knows of no places."""
+    chosen = extractive.merge(sentences, limit=limit, known=known)
+    return _Telling(chosen, *_told(chosen, sources))
+
+
+def _cut(telling: _Telling, room: int, sources: Sources) -> _Telling:
+    """The same without the least of its sentences, if they are too many for the room."""
+    while telling.tokens > room and len(telling.sentences) > 1:
+        left = _without_least(telling.sentences, telling.tokens - room)
+        telling = _Telling(left, *_told(left, sources))
+    return telling
+
+
+def _tell_more(others: Sequence[Sentence], chosen: Sequence[Sentence]) -> bool:
+    """Whether some sentences have more weight together than those that were chosen, and have all of these that have some weight alone."""
+    if sum(one.weight for one in others) <= sum(one.weight for one in chosen):
+        return False
+    return {one.text for one in chosen if one.weight >= OF_WEIGHT} <= {one.text for one in others}
 
 
 def _without_least(sentences: Sequence[Sentence], tokens: int) -> tuple[Sentence, ...]:

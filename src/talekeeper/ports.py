@@ -171,6 +171,11 @@ class Spending:
     tokens_out: int = 0
     failures: int = 0
 
+    def __add__(self, other: Spending) -> Spending:
+        return Spending(
+            self.calls + other.calls, self.tokens_in + other.tokens_in, self.tokens_out + other.tokens_out, self.failures + other.failures
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class StoryRecord:
@@ -210,11 +215,17 @@ class Read:
     spans: Sequence[Span] = ()
     positions: Sequence[Position] = ()
     outlines: Sequence[Position] = ()
+    """Of these entries the outlines alone, without their words."""
     ids: Sequence[str] = ()
+    """Entries by the ids that their callers gave them."""
     folds: Sequence[str] = ()
+    """Folds by their keys, with their texts and with what was gathered over them."""
     snapshot_on: Sequence[Span] = ()
+    """A path, as spans from the newest to the oldest, to find the newest snapshot on."""
     targeting: Sequence[str] = ()
+    """Ids of turns and keys of folds, to find the entries that are about them."""
     all_folds: bool = False
+    """All folds of the story, whatever `folds` names."""
 
 
 @dataclass(frozen=True, slots=True)

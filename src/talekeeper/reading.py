@@ -211,7 +211,8 @@ class Reading(ABC):
         at = self.path.position(turn) if isinstance(turn, int) else await self.find(turn)
         if at is None:
             what = f"{'number' if isinstance(turn, int) else 'id'} {quoted(turn)}"
-            raise UnknownTurn(f"no turn with the {what} on branch {self.name!r}; it goes from 1 to {self.state.seq}")
+            known = f"it goes from 1 to {self.state.seq}" if self.state.seq else "nothing has been told on it yet"
+            raise UnknownTurn(f"no turn with the {what} on branch {self.name!r}; {known}")
         line = self.line_or_none(at)
         found = [line.turn] if line is not None else await self.fetch_turns([at])
         if not found or found[0].kind in AUTHOR_KINDS:

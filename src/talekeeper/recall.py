@@ -32,14 +32,17 @@ from talekeeper.terms import bare, bare_forms, holds, index_terms, sought, words
 from talekeeper.times import Times, near, times_in
 
 K1, B = 1.2, 0.5
-CANDIDATES = 200
-MOST_CANDIDATES = 2000
+"""The constants of BM25."""
+CANDIDATES, MOST_CANDIDATES = 200, 2000
+"""How many turns are ranked: the best by their words, or more where all of them share every word."""
 MANY, MOST_SPLIT = 1024, 8
+"""From how many on the places of a word are kept as bits; and how many such rows are held against each other."""
 READ_AT_ONCE, MOST_READ = 64, 2000
 """Of turns that may hold the query so many are read as they come; where there are more, its common words make them fewer first."""
 LENDERS, MOST_LENT_TO = 48, 480
-PHRASE_BONUS = 1000.0
-BARE_SHARE = 0.9
+"""How many turns lend of their score, and to how many in all."""
+PHRASE_BONUS, BARE_SHARE = 1000.0, 0.9
+"""What is added for the query word for word, and how much of that where marks differ."""
 
 LENT_AFTER, LENT_BEFORE = 0.5, 0.4
 """What a turn lends of its score to the one after and the one before it. Talk goes forward: what follows is more often the answer."""
@@ -50,9 +53,13 @@ LEAST_LENT, LOANS = 0.05, 3
 """Less of the best one's score is not worth lending; and how many loans a turn takes from each side."""
 
 OTHER_SPEAKERS = 0.5
+"""By what a score is multiplied where the query names another speaker."""
 NEAR_IN_TIME = 2.0
+"""By what it is multiplied where the turn was told near a time that the query names."""
 SESSION_SHARE, SESSION_BEST = 0.3, 3
+"""How much of what its best few turns score on average all turns of a session get."""
 TELLING_SHARE, WEIGHED = 0.5, 32
+"""How much being telling adds to a score at the most, and of how many of the best turns that is looked at."""
 
 AROUND = 0.2
 """How much of the best one's score a turn must have to be brought back into a context unasked."""
@@ -209,7 +216,7 @@ def _besides(others: Places, places: int | set[int]) -> int | set[int]:
     return set(others) - places
 
 
-def having_all(words: Sequence[str], postings: Sequence[Places], bare: Mapping[str, tuple[str, Places]] = {}) -> int:
+def having_all(words: Sequence[str], postings: Sequence[Places], bare: Mapping[str, tuple[str, Places]]) -> int:
     """The turns that have every word, in one form or the other."""
     rows = [(places, bare[word][1] if word in bare else 0) for word, places in zip(words, postings, strict=True)]
     rows.sort(key=lambda row: _count(row[0]) + _count(row[1]))
@@ -295,7 +302,7 @@ def worth_of(turn: Said, found: Candidates) -> float:
     return _total(weight for form, weight in forms if form in there)
 
 
-def lending(found: Candidates, average: float, effort: float = 1.0) -> dict[int, int]:
+def lending(found: Candidates, average: float, effort: float) -> dict[int, int]:
     """Who lends, and to how many turns on each side where turns are that long. The better reach further, and in all it is a bounded number
     of turns that must be read for them (I9)."""
     best = max(found.worth.values(), default=0.0)
@@ -337,7 +344,7 @@ class Scored(NamedTuple):
 class Ranking:
     """The turns of a view that answer a query. It says whose words it has to see, which are few, and then in what order they answer."""
 
-    def __init__(self, query: Query, found: Candidates, view: View, quoted: Mapping[int, float] = {}) -> None:
+    def __init__(self, query: Query, found: Candidates, view: View, quoted: Mapping[int, float]) -> None:
         """`quoted`: the turns that hold the query word for word, and what that is worth."""
         self._view, self._quoted = view, quoted
         sizes = view.sizes

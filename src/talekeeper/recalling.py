@@ -59,8 +59,8 @@ async def recollect(
 
 
 async def _holders(hot: Hot, seat: str, query: Query, places: int, effort: float) -> Sequence[int]:
-    """Of the turns that have every telling word of the query, those that may hold it word for word: where there are many, such as have its
-    common words, too. Of more than can be read, the newest."""
+    """The turns that may hold the query word for word: they have all its telling words (`places`) and, where these are many, its common
+    words too. Of more than can be read, the newest."""
     for word in query.common:
         if places.bit_count() <= recall.READ_AT_ONCE:
             break

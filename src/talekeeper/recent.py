@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 MOST, LEAST, IN_ALL = 512, 64, 8192
-"""Lines that one story keeps, however few stories there are; however many there are; and all of them together."""
+"""How many lines one story keeps at the most and at the least, and how many all stories share between those bounds."""
 
 
 class Allowance:

@@ -114,13 +114,13 @@ class Recipe:
             _check_heading(heading)
         parts: object = self.volatile
         if not isinstance(parts, tuple | list) or not all(isinstance(part, Part) for part in parts):
-            raise WrongType("volatile of the recipe must be a tuple of Part")
+            raise WrongType(f"volatile of the recipe must be a tuple of Part, not {quoted(parts)}")
         if all(part.name != PINNED_PART.name for part in self.volatile):
             object.__setattr__(self, "volatile", (PINNED_PART, *self.volatile))
         object.__setattr__(self, "highlights", next((part for part in self.volatile if part.name == "highlights"), None))
         names = [part.name for part in self.volatile]
         if len(set(names)) < len(names):
-            raise InvalidInput("two parts of the recipe have the same name")
+            raise InvalidInput(f"two parts of the recipe have the same name: they are {', '.join(map(quoted, names))}")
 
 
 DEFAULT_RECIPE = Recipe()

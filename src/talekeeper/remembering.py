@@ -6,7 +6,7 @@ taken in first.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from heapq import nlargest
 
 from talekeeper import rim
@@ -41,7 +41,7 @@ from talekeeper.trees import roots_until
 PAGE = 512
 """So many entries of the log are read at once; fewer, where only a few are wanted."""
 PATIENCE = 3
-"""So often one looks again who is disturbed by others that go back; then these have to wait."""
+"""How often a read begins again because the story was loaded anew meanwhile; after that it takes the lock, and rewinds have to wait."""
 
 
 class Remembering(Tracing):
@@ -87,7 +87,7 @@ class Remembering(Tracing):
 
         `query` brings back turns that answer it. `extras` fills the recipe's other parts (facts, moments, …), by their names."""
         hot = self._hot
-        rim.known_seat(seat, hot.seats)
+        await hot.seated(seat)
         if budget is not None:
             rim.whole(budget, "budget")
         if query is not None:
@@ -209,7 +209,8 @@ class Remembering(Tracing):
         if pins or hits or plan.highlights:
             items = [*plan.items, *(item for block in plan.blocks for item in block.items if item.kind == "turn")]
             shown = {source for item in items for source in item.sources}
-            filled["pinned"] = [*rows.get("pinned", ()), *(Row(line.item, PINNED) for line in pins if line.turn.id not in shown)]
+            whole = {source for item in items if not item.clipped for source in item.sources}
+            filled["pinned"] = [*rows.get("pinned", ()), *(Row(line.item, PINNED) for line in pins if line.turn.id not in whole)]
             shown.update(line.turn.id for line in pins)
             recalled = [(line, score) for line, score in hits if line.turn.id not in shown]
             filled["recall"] = [*rows.get("recall", ()), *turn_rows(recalled)]
@@ -247,7 +248,7 @@ class Remembering(Tracing):
         """The turns that the seat heard which answer the query best, best first. What was said several times, by the same speaker in the
         same words and at the same story time, is there once: where it answers best, and of equals the newest."""
         hot = self._hot
-        rim.known_seat(seat, hot.state.seats)
+        await hot.seated(seat)
         rim.whole(limit, "limit")
         rim.query(query)
         found = await self._steadily(lambda: recollect(hot, seat, query, limit=limit, own=True))
@@ -256,7 +257,7 @@ class Remembering(Tracing):
     async def brief(self, seat: str, *, budget: int | None = None) -> Context:
         """What a newcomer may be told: only what every player character heard, whoever asks."""
         hot = self._hot
-        rim.known_seat(seat, hot.state.seats)
+        await hot.seated(seat)
         if budget is not None:
             rim.whole(budget, "budget")
 
@@ -283,7 +284,7 @@ class Remembering(Tracing):
 
     async def gather(self, seat: str, gathering: Gathering[V], *, beside: Sequence[V] = ()) -> V:
         """The gathering's value over all that the seat heard, at a cost that follows what is new. `beside`: values of yours in it."""
-        rim.known_seat(seat, self._hot.state.seats)
+        await self._hot.seated(seat)
         if not (isinstance(getattr(gathering, "name", None), str) and hasattr(gathering, "read") and hasattr(gathering, "merge")):
             raise WrongType(f"gathering must be a Gathering, with a name, read and merge, not {type(gathering).__name__}")
         values = rim.several(beside, "beside")
@@ -301,7 +302,7 @@ class Remembering(Tracing):
         self, seat: str, keep: int | None, budget: int, pending: bool, folded: bool = False, *, at_once: bool = False
     ) -> Recap:
         hot = self._hot
-        rim.known_seat(seat, hot.state.seats)
+        await hot.seated(seat)
         rim.whole(budget, "budget")
         if keep is not None:
             rim.whole(keep, "keep")
@@ -320,19 +321,10 @@ class Remembering(Tracing):
         """The first turn whose fold a model is about to make. Of what is past, none is."""
         return None
 
-    async def _read_once(self, what: Hashable, make: Callable[[], Awaitable[V]]) -> V:
-        """What `make` reads off the story as it stands, read once until that changes: for what is asked several times in a round."""
-        await self._hot.refresh()
-        return await self._hot.once(what, make)
-
-    def _made_once(self, what: Hashable, of: object, make: Callable[[], V]) -> V:
-        """What `make` makes of some values, made once until they are others: for what changes less often than the story."""
-        return self._hot.made(what, of, make)
-
     async def stretch(self, seat: str, *, after: int = 0, before: int | None = None, budget: int = 1000) -> Recap:
         """What the seat heard between two entries, given by number and not included, as folds in at most `budget` tokens."""
         hot = self._hot
-        rim.known_seat(seat, hot.state.seats)
+        await hot.seated(seat)
         if before is not None:
             rim.whole(before, "before")
         rim.whole(after, "after")
@@ -346,7 +338,7 @@ class Remembering(Tracing):
 
     async def _know(self, seat: str | None) -> None:
         if seat is not None:
-            rim.known_seat(seat, self._hot.state.seats)
+            await self._hot.seated(seat)
         await self._hot.refresh()
 
     # -- looking ---------------------------------------------------------------------------------------------------------
@@ -366,10 +358,13 @@ class Remembering(Tracing):
         `after` and `before` are numbers, not included; page by passing the last one you got. `newest`: the last `limit` of them."""
         hot = self._hot
         if seat is not None:
-            rim.known_seat(seat, hot.state.seats)
+            await hot.seated(seat)
         wanted = rim.several(HEARD_KINDS if kinds is None else kinds, "kinds")
-        if not all(isinstance(kind, str) and kind in HEARD_KINDS | AUTHOR_KINDS for kind in wanted):
-            raise InvalidInput(f"kinds must be a list out of: {', '.join(sorted(HEARD_KINDS | AUTHOR_KINDS))}")
+        unknown = [kind for kind in wanted if not isinstance(kind, str) or kind not in HEARD_KINDS | AUTHOR_KINDS]
+        if unknown:
+            raise InvalidInput(
+                f"kinds must be a list out of {', '.join(sorted(HEARD_KINDS | AUTHOR_KINDS))}; {quoted(unknown[0])} is none of them"
+            )
         rim.whole(after, "after")
         for number, what in ((before, "before"), (limit, "limit")):
             if number is not None:
@@ -415,7 +410,7 @@ class Remembering(Tracing):
     async def ordinals(self, seat: str, turns: Sequence[Turn | int]) -> list[int]:
         """The numbers that turns, themselves or by their number on the branch, have among those which the seat heard: how many it had
         heard by then. They tell nothing of others (I3)."""
-        rim.known_seat(seat, self._hot.state.seats)
+        await self._hot.seated(seat)
         asked = rim.several(turns, "turns")
         numbers = [turn.seq if isinstance(turn, Turn) else rim.whole(turn, "a turn's number") for turn in asked]
         hot = self._hot
@@ -424,7 +419,7 @@ class Remembering(Tracing):
     async def folds(self, seat: str, *, budget: int | None = None) -> list[Fold]:
         """The folds that the seat's context stands on at that budget (by default its limit), oldest first."""
         hot = self._hot
-        rim.known_seat(seat, hot.state.seats)
+        await hot.seated(seat)
         if budget is not None:
             rim.whole(budget, "budget")
 

@@ -15,7 +15,7 @@ from talekeeper.model import Turn
 _ODD = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069]|</|<\||\|>|\[/?INST")
 _HARMLESS = bytes(sign if 0x20 <= sign < 0x7F and sign not in b"<|[" else sign ^ 1 for sign in range(256))
 """For `bytes.translate`: whatever might be odd becomes another sign."""
-_BREAKS = re.compile(r"\s*[\n\r\v\f\x85\u2028\u2029]\s*")
+_BREAKS = re.compile(r"(?<!\s)\s*[\n\r\v\f\x85\u2028\u2029]\s*")
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 FENCE = "\n  | "
 

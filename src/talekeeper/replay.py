@@ -35,7 +35,7 @@ class _Bounds:
         return head._replace(seq=min(head.seq, self.limit))
 
     async def load(self, key: MemoryKey) -> StoryRecord | None:
-        """The story, in which the branch has changed its name back with whichever bears it now."""
+        """The story, with the branch under the name that it had; whichever bears that name now has the branch's present one instead."""
         record, branch = await self._store.load(key), self._branch
         if record is None or branch.id not in record.branches:
             return record

@@ -131,8 +131,7 @@ def _seat(value: object) -> Seat:
         name(value.name, f"the name of seat {value.id!r}")
     names(value.aliases, f"the aliases of seat {value.id!r}")
     whole(value.token_limit, f"the token limit of seat {value.id!r}", least=1)
-    fold_at: object = value.fold_at
-    if isinstance(fold_at, bool) or not isinstance(fold_at, int | float) or not 0 < fold_at <= 1:
+    if not 0 < number(value.fold_at, f"fold_at of seat {value.id!r}") <= 1:
         raise InvalidInput(f"fold_at of seat {value.id!r} must be above 0 and at most 1, not {quoted(value.fold_at)}")
     whole(value.keep, f"keep of seat {value.id!r}", least=1)
     return value
@@ -166,8 +165,10 @@ def _notes(values: object) -> tuple[Any, ...]:
 
 def number(value: object, what: str) -> float:
     """A number that can be compared with others: neither infinite nor none at all, nor beyond `LARGEST`."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= LARGEST:
-        raise InvalidInput(f"{what} must be a number, not {quoted(value)}")
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise WrongType(f"{what} must be a number, not {type(value).__name__}")
+    if not abs(value) <= LARGEST:
+        raise InvalidInput(f"{what} must be a number from {-LARGEST:g} to {LARGEST:g}, not {quoted(value)}")
     return value
 
 
@@ -211,7 +212,7 @@ def mark(value: object) -> Mark:
     """A mark that may be put into the log, once the turns it is of were found there."""
     if not isinstance(value, Mark):
         raise WrongType(f"each mark must be a Mark, not {type(value).__name__}")
-    if not all(type(part) is tuple for part in (value.of, value.drops, value.heard_by or ())):
+    if not all(type(part) is tuple for part in (value.of, value.drops, () if value.heard_by is None else value.heard_by)):
         known = several(value.heard_by, "heard_by") if value.heard_by is not None else None
         value = replace(value, of=several(value.of, "of"), heard_by=known, drops=several(value.drops, "drops"))
     name(value.topic, "topic")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -42,6 +42,19 @@ def seats_of(config: Mapping[str, Any]) -> list[Seat]:
     return [Seat(**{**row, "aliases": tuple(row["aliases"])}) for row in config["seats"]]
 
 
+def branch_called(name: str, branches: Collection[Branch]) -> Branch:
+    for branch in branches:
+        if branch.name == name:
+            return branch
+    known = ", ".join(sorted(branch.name for branch in branches))
+    raise UnknownBranch(f"no branch {quoted(name)} in this story; there are: {known}")
+
+
+def nothing_told_on(branch: Branch, head: int) -> bool:
+    """Left behind by two rewinds in a row: no branch to anyone who looks at them."""
+    return head == branch.at and "~" in branch.name
+
+
 def path_to(branches: Mapping[int, Branch], branch: int, head: int) -> Path:
     """The way from the story's first entry to the head of a branch."""
     segments: list[tuple[int, int, int]] = []
@@ -73,8 +86,8 @@ class Shared:
         self.names = Names(self.record.config["secret"])
 
     async def reload(self, own: int | None = None) -> None:
-        """Reads the record anew. `own`: the revision that this process has just made of the one it knew; any other is someone else's,
-        who did more than append: something may have been forgotten, and every branch must load itself anew."""
+        """Reads the record anew. `own`: the revision that this process has just made of the one it knew. Any other new revision is someone
+        else's, who did more than append: something may have been forgotten, so every branch has to load itself anew."""
         record = await self.store.load(self.key)
         if record is None:
             raise UnknownStory(f"the story {self.key.composite()!r} was deleted")
@@ -91,8 +104,4 @@ class Shared:
         let_go()
 
     def branch(self, name: str) -> Branch:
-        for branch in self.record.branches.values():
-            if branch.name == name:
-                return branch
-        known = ", ".join(sorted(branch.name for branch in self.record.branches.values()))
-        raise UnknownBranch(f"no branch {quoted(name)} in this story; there are: {known}")
+        return branch_called(name, self.record.branches.values())

@@ -12,7 +12,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from itertools import accumulate, islice
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 from talekeeper.folds import (
@@ -20,27 +20,27 @@ from talekeeper.folds import (
     CHUNK_TURNS,
     Node,
     Ref,
-    Sketch,
-    TurnsOf,
     key_of_part,
     known_in,
     make_leaf,
     place_at,
     revise,
     rewrite,
-    sketch,
 )
 from talekeeper.model import AUTHOR_KINDS, Seat, Turn
 from talekeeper.ports import Entry, Position
 from talekeeper.shelf import Shelf
-from talekeeper.trees import Tree, find, replace
+from talekeeper.trees import Tree, contains, find, replace
 
 COMMON = "*"
 """The view of what every player character heard: what a newcomer may be told."""
 
 STORY, CANON = 0, 1
-MOST_COUNTED = 512  # entries for which a view knows how many turns it had heard by then
+"""The two tracks of a channel or view, each with chunks and a tree of its own: what happened, and notes."""
+MOST_COUNTED = 512
+"""For so many entries a view remembers how many turns it had heard by then."""
 REGISTRY_SIZE = 96
+"""How many mentioned names a channel remembers, to look for in its chunks."""
 SCENE_KINDS = frozenset({"enter", "leave", "session"})
 
 _new_ref: Callable[[tuple[Any, ...]], Ref] = partial(tuple.__new__, Ref)
@@ -117,6 +117,7 @@ class State:
         self.sessions = 0
         self.folds_made = 0
         self.folds_shared = 0
+        self.folds_common = 0  # of these, what was found for the view that is no seat's
         self.presence: dict[str, str | None] = {}
         self.revisions: dict[str, Edit] = {}
         self._counted: dict[str, dict[int, int]] = {}  # per view and entry, how many turns had been heard: see `ordinals`
@@ -285,7 +286,14 @@ class State:
             view = self.views[COMMON]
             view.turns += leaf.turn_count
             view.tokens += leaf.tokens
-            view.trees[chunk.track].push(leaf, self._intern)
+            view.trees[chunk.track].push(leaf, self._intern_common)
+
+    def _intern_common(self, node: Node) -> Node:
+        """The same for what all players have in common, which no seat has to be spared of making."""
+        before = self.folds_shared
+        here = self._intern(node)
+        self.folds_common += self.folds_shared - before
+        return here
 
     def _intern(self, node: Node) -> Node:
         here = self.shelf.get(node.key)
@@ -344,7 +352,7 @@ class State:
 
     def _count(self, view: str, asked: Sequence[int]) -> list[int]:
         """The same for numbers in order, each once, in one walk over the folds."""
-        later = [0] * (len(asked) + 1)  # turns behind those asked for, from the place on at which the next one is not behind them
+        later = [0] * (len(asked) + 1)  # at i: how many turns came after asked[i - 1], and no later than asked[i]
         refs: list[Ref] = [ref for chunk in self.open_for(view) for ref in chunk.refs]
         nodes = self.views[view].roots()
         while nodes:
@@ -405,11 +413,11 @@ class State:
     def _swap(self, olds: Sequence[Node], make: Callable[[Node], Node]) -> None:
         """Replaces folds, and all above them, in every tree that has them. All reading comes before the first change."""
         children_of = self.shelf.children
-        trees = [tree for view in self.views.values() for tree in view.trees]
-        holders = [(old, tree) for old in olds for tree in trees if replace(tree.copy(), old, old, children_of, lambda node: node)]
-        news = {key: self._intern(make(old)) for key, old in {old.key: old for old, _ in holders}.items()}
-        for old, tree in holders:
-            replace(tree, old, news[old.key], children_of, self._intern)
+        trees = [(tree, seat) for seat, view in self.views.items() for tree in view.trees]
+        holders = [(old, tree, seat) for old in olds for tree, seat in trees if contains(tree, old, children_of)]
+        news = {key: self._intern(make(old)) for key, old in {old.key: old for old, _, _ in holders}.items()}
+        for old, tree, seat in holders:
+            replace(tree, old, news[old.key], children_of, self._intern_common if seat == COMMON else self._intern)
 
     def holders(self, node: Node) -> list[str]:
         """The seats whose memory has this fold."""
@@ -417,69 +425,7 @@ class State:
 
     def holds(self, seat: str, node: Node) -> bool:
         """Whether the fold is in the seat's memory as it is now."""
-        return any(replace(tree.copy(), node, node, self.shelf.children, lambda made: made) for tree in self.views[seat].trees)
-
-    # -- snapshots -----------------------------------------------------------------------------------------------------
-
-    def to_json(self) -> dict[str, Any]:
-        """The state as JSON values. Every fold it names must be stored."""
-        return {
-            "seq": self.seq, "turns": self.turns, "tokens": self.tokens, "sessions": self.sessions,
-            "folds": [self.folds_made, self.folds_shared], "epoch": self.epoch,
-            "presence": dict(self.presence),
-            "revisions": {turn: [edit.times, *edit.at, edit.event] for turn, edit in self.revisions.items()},
-            "pins": {turn: [*at, channel] for turn, (at, channel) in self.pins.items()},
-            "marks": [[*place, [list(mark) for mark in kept]] for place, kept in self.marks.items()],
-            "registry": [[channel, list(labels)] for channel, labels in self.registry.items()],
-            "open": [[c.channel, c.track, c.location, c.chars, [list(ref) for ref in c.refs]] for c in self.open.values()],
-            "views": {
-                seat: [view.turns, view.tokens, [tree.keys() for tree in view.trees]] for seat, view in self.views.items() if view.turns
-            },
-            "roots": {
-                node.key: [*sketch(node)[1:-1], *node.known]
-                for view in self.views.values() if view.turns for tree in view.trees for node in tree.sketches()
-            },
-        }  # fmt: skip
-
-    def load_json(self, data: Mapping[str, Any], turns_of: TurnsOf) -> None:
-        """Takes over a snapshot. Raises `Missing` for the folds and turns it needs."""
-        views: dict[str, View] = {seat: View() for seat in self.views}
-        for seat, (turns, tokens, trees) in data["views"].items():
-            views[seat] = View(turns, tokens, [self._tree(levels, data.get("roots")) for levels in trees])
-        revisions = self.edits_named(data)
-        opened: dict[tuple[int, int], Chunk] = {}
-        for channel, track, location, chars, refs in data["open"]:
-            chunk = opened[channel, track] = Chunk(channel, track, location)
-            chunk.refs = [Ref(*ref) for ref in refs]
-            chunk.chars = chars
-        told = iter(turns_of([ref for chunk in opened.values() for ref in chunk.refs]))  # all that are missing are asked for at once
-        for chunk in opened.values():
-            chunk.turns = list(islice(told, len(chunk.refs)))
-        self.seq, self.turns, self.tokens, self.sessions = data["seq"], data["turns"], data["tokens"], data["sessions"]
-        self.folds_made, self.folds_shared = data["folds"]
-        self.epoch = data["epoch"]
-        self.presence = dict(data["presence"])
-        self.revisions, self.open, self.views = revisions, opened, views
-        self.pins = {turn: (Position(row[0], row[1]), row[2]) for turn, row in data["pins"].items()}
-        self.registry = {channel: dict.fromkeys(labels) for channel, labels in data["registry"]}
-        self.marks = {(topic, channel): [Placed(*mark) for mark in kept] for topic, channel, kept in data.get("marks", ())}
-
-    def _tree(self, levels: Sequence[Sequence[str]], roots: Mapping[str, Sequence[Any]] | None) -> Tree:
-        """The tree of a snapshot. Older snapshots have no sketches of its roots, which must be here by now."""
-        if roots is None:
-            return Tree([[self.shelf.node(key) for key in level] for level in levels])
-        sketches = [[Sketch._make((key, *roots[key][:7], tuple(roots[key][7:]))) for key in level] for level in levels]
-        return Tree(sketches, self.shelf.get if any(sketches) else None)
-
-    @staticmethod
-    def edits_named(data: Mapping[str, Any]) -> dict[str, Edit]:
-        """The edits that a snapshot knows of."""
-        return {turn: Edit(times, Position(branch, seq), event) for turn, (times, branch, seq, event) in data["revisions"].items()}
-
-    @staticmethod
-    def folds_named(data: Mapping[str, Any]) -> list[str]:
-        """The keys of all folds that a snapshot names."""
-        return list(dict.fromkeys(key for _, _, trees in data["views"].values() for levels in trees for level in levels for key in level))
+        return any(contains(tree, node, self.shelf.children) for tree in self.views[seat].trees)
 
     def open_for(self, seat: str) -> list[Chunk]:
         """The open chunks that the seat hears."""

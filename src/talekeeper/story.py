@@ -8,23 +8,24 @@ own; here is what an author does with a story: going back, branching, editing, f
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from talekeeper import rim
 from talekeeper.errors import Conflict, InvalidInput, UnknownBranch, UnknownFold, UnknownTurn, WrongType, quoted
-from talekeeper.folds import Node, extract, make_parent, revise, rewrite, rewritten_key
+from talekeeper.folds import rewritten_key
 from talekeeper.forgetting import erasure
-from talekeeper.marking import Gathering, V, marked, store_gathered
-from talekeeper.model import AUTHOR_KINDS, BranchInfo, Fold, Health, HealthState, Mark, Marked, Stats, Turn, TurnRef
+from talekeeper.marking import Gathering, V, marked, marks_named, sources_of, store_gathered
+from talekeeper.model import SPOKEN_KINDS, BranchInfo, Fold, Health, HealthState, Mark, Marked, Stats, Turn, TurnRef
 from talekeeper.paragraphs import as_fold
-from talekeeper.ports import Branch, Commit, Entry, Position, Span, StoryRecord, targets
+from talekeeper.ports import Branch, Commit, Entry, Position, StoryRecord, targets
 from talekeeper.remembering import Remembering
 from talekeeper.replay import Past, look_back
-from talekeeper.shared import MAIN, path_to
+from talekeeper.retelling import carried_over, newest, tellings
+from talekeeper.shared import MAIN, nothing_told_on, path_to
 from talekeeper.state import COMMON
-from talekeeper.telling import SPOKEN, TRIES, Draft, Made, Telling, step_aside
+from talekeeper.telling import TRIES, Draft, Made, Telling, step_aside
 
 
 class Story(Telling, Remembering):
@@ -116,17 +117,18 @@ class Story(Telling, Remembering):
             try:
                 self._expect(version)  # something may have been taken in meanwhile
                 rev = await shared.store.write(commit)
-                break
             except Conflict:
                 if attempt == TRIES - 1:
                     raise
                 await step_aside(attempt)
                 await hot.refresh()
-        if commit is not None and commit.erase is not None:
-            shared.drop()  # before any branch can take in the new record beside what it still has of the old
-        await shared.reload(rev)
-        await hot.refresh()
-        return commit
+                continue
+            if commit.erase is not None:
+                shared.drop()  # before any branch can take in the new record beside what it still has of the old
+            await shared.reload(rev)
+            await hot.refresh()
+            return commit
+        raise AssertionError("unreachable")
 
     def _rewound(self, to: Position) -> list[Branch]:
         """What becomes of the branches when this one goes back: the tail keeps its entries under a new name. The last one is ours."""
@@ -158,7 +160,7 @@ class Story(Telling, Remembering):
             start = await self._place(hot.state.seq if at is None else start)
             called = name or self._free_name("fork-")
             if any(called == branch.name for branch in record.branches.values()):
-                raise InvalidInput(f"there is a branch {quoted(called)} already")
+                raise InvalidInput(f"there is a branch {quoted(called)} already: choose another name, or switch to it")
             return Commit(story=record.id, rev=record.rev, touch=True, branches=[self._new_branch(called, start)])
 
         async with hot.lock:
@@ -174,8 +176,8 @@ class Story(Telling, Remembering):
         rows = []
         for branch in sorted(record.branches.values(), key=lambda branch: branch.id):
             head = await shared.store.head(record.id, branch.id)
-            if head.seq == branch.at and "~" in branch.name and branch.name != self.branch:
-                continue  # left behind by two rewinds in a row: nothing was ever told on it
+            if nothing_told_on(branch, head.seq) and branch.name != self.branch:
+                continue
             parent = record.branches[branch.parent].name if branch.parent is not None else None
             rows.append(BranchInfo(name=branch.name, parent=parent, forked_at=branch.at, head=head.seq, current=branch.name == self.branch))
         return rows
@@ -234,12 +236,12 @@ class Story(Telling, Remembering):
             if told is not None:
                 return None
             self._expect(expected_version)
-            old, later = await self._newest()
+            old, later = await newest(hot)
             if meant is not None and (old is None or old.id != meant.id):
                 raise Conflict("another turn is the newest one by now: read again, then retry")
             if old is None:
                 raise UnknownTurn("the story has no turn yet that could be told again")
-            if old.kind not in SPOKEN:
+            if old.kind not in SPOKEN_KINDS:
                 raise InvalidInput(f"the newest turn is {old.kind!r}: only what was told can be told again")
             if not old.text:
                 raise InvalidInput("the newest turn was forgotten, and cannot be told again: append another")
@@ -267,86 +269,17 @@ class Story(Telling, Remembering):
         hot = self._hot
         branches, channels = self._rewound(behind), dict[int, tuple[str, ...]]()
         told = self._entry(draft, behind.seq + 1, channels)._replace(branch=branches[-1].id)
-        copies, folds = self._carried_over(later, told.position)
+        copies, folds = carried_over(hot, later, told.position)
         return Commit(
             story=record.id, rev=record.rev, touch=True, heads={hot.path.branch: hot.head}, channels=channels, branches=branches,
             entries=[told, *copies], folds=[fold.record() for fold in folds],
         )  # fmt: skip
 
-    def _carried_over(self, later: Iterable[Entry], behind: Position) -> tuple[list[Entry], Iterable[Node]]:
-        """What the author did after the newest turn once more, behind an entry of another line, where all of it has new ids: what it says
-        of itself (marks that drop marks, revisions that are edits, folds that were written over) is renamed. With the folds that get new
-        keys by that: they are stored with it, so that it is forgotten with what they are made of. May raise `Missing`."""
-        hot = self._hot
-        names, shelf = hot.shared.names, hot.state.shelf
-        entries: list[Entry] = []
-        ids, folds, touched = dict[str, str](), dict[str, Node](), list[int]()
-        places: dict[tuple[int, ...], tuple[int, int]] = {}
-
-        def fold(key: str) -> Node:
-            node = folds.get(key) or shelf.node(key)
-            if key in folds or node.author or not any(node.first <= seq <= node.last for seq in touched):
-                return node
-            made = make_parent([fold(child) for child in node.children]) if node.level else node
-            for ref in node.refs:
-                made = revise(made, ref.id, ids[ref.revision]) if ref.revision in ids else made
-            if made.key != key:
-                made.sentences, folds[key] = extract(node, shelf.children, hot.turns_of), made
-            return folds.get(key, node)
-
-        for entry in later:
-            extra: dict[str, Any] = {**(entry.extra or {})}
-            place = Position(behind.branch, behind.seq + len(entries) + 1)
-            old, new = names.name(*entry.position), names.name(*place)
-            if entry.kind == "mark" and entry.text:
-                extra["sources"] = [[turn, ids.get(revision, revision), seq] for turn, revision, seq in extra["sources"]]
-                extra["drops"] = [[*row[:3], *places.get(tuple(row[3:]), row[3:])] for row in extra.get("drops", ())]
-            elif entry.kind == "edit":
-                touched.append(extra["at"][1])
-            elif entry.kind == "override" and entry.text:
-                node = fold(extra["target"])
-                if node.closed >= behind.seq:
-                    continue  # made of the turn that is told again, or ended by it
-                folds[rewritten_key(extra["target"], old)] = rewrite(node, entry.text, new)
-                touched.append(node.first)
-                extra["target"] = node.key
-            ids[old], places[entry.seq, entry.branch] = new, (place.seq, place.branch)
-            entries.append(entry._replace(branch=place.branch, seq=place.seq, extra=extra))
-        return entries, folds.values()
-
-    async def _newest(self) -> tuple[Turn | None, list[Entry]]:
-        """The newest turn (as it was written, blank if it was forgotten), and what the author did after it."""
-        hot = self._hot
-        later: list[Entry] = []
-        last = hot.state.seq
-        while last:
-            first = max(1, last - 63)
-            found = await hot.read(spans=[Span(*piece) for piece in hot.path.spans(first, last)])
-            for entry in reversed(found.entries):
-                if entry.kind not in AUTHOR_KINDS:
-                    return hot.turn(entry), later[::-1]
-                later.append(entry)
-            last = first - 1
-        return None, []
-
     async def swipes(self) -> list[Turn]:
         """The other tellings of the newest turn, and that one as the last: what stood in its place on any branch, of the same kind and
         speaker, heard by the same seats."""
-        hot = self._hot
-        await hot.refresh()
-        current, _ = await self._newest()
-        if current is None:
-            return []
-        before = hot.path.position(current.seq - 1)
-        found: list[Turn] = []
-        for branch in sorted(hot.shared.record.branches.values(), key=lambda branch: branch.id):
-            parent = Position(branch.parent, branch.at) if branch.parent is not None and branch.at else None
-            goes_on = before is not None and branch.id == before.branch
-            if goes_on or (branch.at == current.seq - 1 and parent == before):
-                found += [hot.turn(entry) for entry in (await hot.read(positions=[Position(branch.id, current.seq)])).entries]
-        same = (current.kind, current.speaker, current.audience)
-        told = [turn for turn in found if turn.text and (turn.kind, turn.speaker, turn.audience) == same]
-        return [turn for turn in told if turn.id != current.id] + [turn for turn in told if turn.id == current.id]
+        await self._hot.refresh()
+        return await tellings(self._hot)
 
     # -- the author's hand -----------------------------------------------------------------------------------------------
 
@@ -391,10 +324,10 @@ class Story(Telling, Remembering):
         async def make() -> Made:
             channels: dict[int, tuple[str, ...]] = {}
             entries: list[Entry] = []
-            dropped = await self._dropped(name for mark in marks for name in mark.drops)
+            dropped = await marks_named(hot, (name for mark in marks for name in mark.drops))
             for place, mark in enumerate(marks):
                 meant[place] = turns = [await self._resolve(turn) for turn in meant[place]]
-                entries.append(self._mark_entry(mark, self._sources_of(turns), dropped, channels, place + 1))
+                entries.append(self._mark_entry(mark, sources_of(hot, turns), dropped, channels, place + 1))
             return entries, channels
 
         async with hot.lock:
@@ -492,16 +425,16 @@ class Story(Telling, Remembering):
 
     async def stats(self) -> Stats:
         """What the story holds on this branch, and what it has cost in all."""
-        hot = self._hot
-        await hot.refresh()
+        hot, branches = self._hot, len(await self.branches())
         await hot.shared.reload()
         await hot.refresh()
         state, record, spent = hot.state, hot.shared.record, hot.shared.record.spending
-        shared = state.folds_shared / max(1, state.folds_made)
+        folds_shared = state.folds_shared - state.folds_common
+        shared = folds_shared / max(1, state.folds_made)
         return Stats(
-            turns=state.turns, tokens=state.tokens, sessions=state.sessions, branches=len(record.branches), channels=len(record.channels),
+            turns=state.turns, tokens=state.tokens, sessions=state.sessions, branches=branches, channels=len(record.channels),
             seats={seat: {"turns": view.turns, "tokens": view.tokens} for seat, view in state.views.items() if seat != COMMON},
-            folds=state.folds_made, folds_shared=state.folds_shared, model_calls=spent.calls,
+            folds=state.folds_made, folds_shared=folds_shared, model_calls=spent.calls,
             model_tokens_in=spent.tokens_in, model_tokens_out=spent.tokens_out, model_failures=spent.failures,
             model_calls_saved=round(spent.calls * shared), model_tokens_saved=round((spent.tokens_in + spent.tokens_out) * shared),
         )  # fmt: skip

@@ -17,6 +17,8 @@ import functools
 import inspect
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from concurrent.futures import CancelledError, Future
+from contextlib import suppress
 from types import TracebackType
 from typing import Any
 
@@ -24,7 +26,9 @@ from talekeeper import keeper as keepers
 from talekeeper.errors import InvalidInput, StoreClosed
 from talekeeper.keeper import Keeper
 from talekeeper.memory.session import DefaultShortTermMemory
-from talekeeper.story import Story
+
+PATIENCE = 1.0
+"""Seconds that whoever closes a portal waits for what others are still doing behind it, before that is ended."""
 
 
 class Portal:
@@ -32,32 +36,67 @@ class Portal:
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="talekeeper-portal", daemon=True)
+        self._calls: set[asyncio.Task[Any] | None] = set()  # that somebody waits for
+        self._lock = threading.Lock()  # of whoever makes a call or lets nobody in any more
+        self.closed = False
+        self._thread = threading.Thread(target=self._serve, name="talekeeper-portal", daemon=True)
         self._thread.start()
 
     def run(self, awaitable: Any) -> Any:
-        """What the awaitable gives, or what it raises. Ctrl-C cancels it."""
+        """What the awaitable gives, or what it raises. Ctrl-C cancels it; where the portal is closed meanwhile, it is `StoreClosed`."""
         if threading.current_thread() is self._thread:
             raise InvalidInput("the portal cannot be used from its own loop: use the async API there")
-        if self._loop.is_closed():
-            awaitable.close()
-            raise StoreClosed("the keeper was closed")
-        future = asyncio.run_coroutine_threadsafe(_wait(awaitable), self._loop)
+        future = self._call(awaitable)
         try:
             return future.result()
         except KeyboardInterrupt:
             future.cancel()
             raise
+        except CancelledError:
+            if self.closed:
+                raise _closed() from None
+            raise
 
-    @property
-    def closed(self) -> bool:
-        return self._loop.is_closed()
+    def _call(self, awaitable: Any) -> Future[Any]:
+        if self._thread.is_alive():  # else it may be that of the process of which this is a fork, and the lock for ever someone's
+            with self._lock:
+                if not self.closed:
+                    return asyncio.run_coroutine_threadsafe(self._wait(awaitable), self._loop)
+        awaitable.close()
+        raise _closed()
+
+    async def _wait(self, awaitable: Any) -> Any:
+        self._calls.add(call := asyncio.current_task())
+        try:
+            return await awaitable
+        finally:
+            self._calls.discard(call)
 
     def close(self) -> None:
-        if self._loop.is_running():
-            self._loop.call_soon_threadsafe(self._loop.stop)
+        """Lets nobody in any more, and ends what is still under way. Whoever closes it as well waits until that is done."""
+        if self._thread.is_alive():
+            with self._lock:
+                if not self.closed:
+                    self.closed = True
+                    self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join()
-            self._loop.close()
+        self.closed = True
+
+    def _serve(self) -> None:
+        loop = self._loop
+        try:
+            loop.run_forever()
+            loop.run_until_complete(self._end())
+        finally:
+            loop.close()
+
+    async def _end(self) -> None:
+        """Waits for all calls, for a moment: what they ask of a closed store is refused. What waits for something else is cancelled."""
+        for _ in range(2):
+            if calls := [call for call in self._calls if call is not None]:
+                _, late = await asyncio.wait(calls, timeout=PATIENCE)
+                for call in late:
+                    call.cancel()
 
     def give(self, value: Any) -> Any:
         """A value as code without a loop can use it: waited for, iterated, or wrapped where it has methods that would be awaited."""
@@ -68,7 +107,7 @@ class Portal:
         return Synchronous(self, value) if _is_async(type(value)) else value  # type: ignore[arg-type]  # types are hashable
 
     def call(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """What the function gives for what this portal gave."""
+        """What the function gives. Arguments that a portal has wrapped are unwrapped first."""
         return self.give(function(*map(_bare, args), **{name: _bare(value) for name, value in kwargs.items()}))
 
     def _each(self, source: AsyncIterator[Any]) -> Iterator[Any]:
@@ -76,8 +115,8 @@ class Portal:
             yield self.give(found[0])
 
 
-async def _wait(awaitable: Any) -> Any:
-    return await awaitable
+def _closed() -> StoreClosed:
+    return StoreClosed("the keeper was closed: open it again")
 
 
 async def _next(source: AsyncIterator[Any]) -> tuple[Any] | None:
@@ -144,12 +183,11 @@ class SynchronousOwner(Synchronous):
 
     def close(self) -> None:
         """Closes the keeper or memory, and its loop."""
-        assert not isinstance(self._target, Story)
-        if not self._portal.closed:
-            try:
+        try:
+            with suppress(StoreClosed):  # someone else was first
                 self._portal.run(self._target.close())
-            finally:
-                self._portal.close()
+        finally:
+            self._portal.close()
 
 
 def open(*args: Any, **kwargs: Any) -> SynchronousOwner:

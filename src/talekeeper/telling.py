@@ -11,14 +11,15 @@ import dataclasses
 import random
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from talekeeper import rim
-from talekeeper.errors import Conflict, DuplicateId, InvalidInput, WrongType, quoted
+from talekeeper.errors import Conflict, DuplicateId, InvalidInput, UnknownSeat, WrongType, quoted
 from talekeeper.hot import AT_ONCE, FAR_BEHIND, Hot, Manner
-from talekeeper.model import AUTHOR_KINDS, Mark, Turn
+from talekeeper.marking import Source, as_extra, marks_named, may_know, sources_of
+from talekeeper.model import AUTHOR_KINDS, SPOKEN_KINDS, Mark, SpokenKind, Turn
 from talekeeper.names import looks_generated
-from talekeeper.ports import ENTRIES_ONLY, Commit, Entry, Position, new_entry
+from talekeeper.ports import ENTRIES_ONLY, Commit, Entry, new_entry
 from talekeeper.reading import new_turn
 from talekeeper.recent import LEAST
 from talekeeper.rendering import defuse, lead, render
@@ -30,15 +31,15 @@ Made: TypeAlias = "tuple[list[Entry], dict[int, tuple[str, ...]]]"
 """Entries to write, and the channels that are new with them."""
 
 TRIES = 256
-"""So often a writer tries whom others were faster than: long enough to get through beside a few who write as fast as they can."""
+"""How often a write is tried where others were faster each time: enough to get through beside a few who write as fast as they can."""
 ALWAYS_FEW = LEAST - 1
-"""So few entries are never too many to be stored later."""
+"""With fewer unsaved entries no checkpoint can be due, however many stories share the memory: the keeper need not be asked."""
 _new: Callable[[type[Commit], tuple[Any, ...]], Commit] = tuple.__new__
-SPOKEN = frozenset({"said", "whisper", "thought", "event", "note"})
 
 
 async def step_aside(attempt: int) -> None:
-    """Lets others get on, and not all in step: the shorter the more often one has lost, so that the one who waited longest is next."""
+    """Waits a moment before the next try: at random, so that those who lost do not collide again, and the shorter the more often one has
+    lost, so that whoever has waited longest is next."""
     await asyncio.sleep(random.random() * 0.004 / (1 + attempt / 4))
 
 
@@ -55,7 +56,7 @@ class Draft(NamedTuple):
     text: str
     heard_by: Sequence[str] | None = None
     location: str | None = None
-    kind: Literal["said", "whisper", "thought", "event", "note"] = "said"
+    kind: SpokenKind = "said"
     voice: str | None = None
     mentions: Sequence[str] = ()
     when: str | None = None
@@ -63,15 +64,6 @@ class Draft(NamedTuple):
     cites: Sequence[str] = ()
     marks: Sequence[Mark] = ()
     time: float | None = None
-
-
-class Source(NamedTuple):
-    """A turn that a mark is about: its id, the edit that gave it its present text, its place in the log, who heard it."""
-
-    id: str
-    revision: str
-    seq: int
-    audience: tuple[str, ...]
 
 
 class Telling:
@@ -87,10 +79,9 @@ class Telling:
         return self._hot.version
 
     async def append(
-        self, speaker: str, text: str, *, heard_by: Sequence[str] | None = None, location: str | None = None,
-        kind: Literal["said", "whisper", "thought", "event", "note"] = "said", voice: str | None = None, mentions: Sequence[str] = (),
-        when: str | None = None, id: str | None = None, cites: Sequence[str] = (), marks: Sequence[Mark] = (),
-        expected_version: str | None = None,
+        self, speaker: str, text: str, *, heard_by: Sequence[str] | None = None, location: str | None = None, kind: SpokenKind = "said",
+        voice: str | None = None, mentions: Sequence[str] = (), when: str | None = None, id: str | None = None,
+        cites: Sequence[str] = (), marks: Sequence[Mark] = (), expected_version: str | None = None,
     ) -> Turn:  # fmt: skip
         """Appends a turn and returns it once it is durable.
 
@@ -123,7 +114,7 @@ class Telling:
                         name = shared.names.name(branch, seq)
                         turn = new_turn((name, seq, kind, speaker, called, text, audience, place, (), None, now, tokens, 0, None, ()))
                         hot.told(entry, turn, shown)
-                        if unsaved >= ALWAYS_FEW or keeper.has_model:
+                        if unsaved >= ALWAYS_FEW or keeper._has_model:
                             keeper._appended(hot)
                         return turn
             finally:
@@ -141,14 +132,18 @@ class Telling:
         for at, draft in enumerate(drafts):
             if not isinstance(draft, Draft):
                 raise WrongType(f"each draft must be a Draft, not {type(draft).__name__}")
-            drafts[at] = self._check(draft)
+            try:
+                drafts[at] = self._check(draft)
+            except UnknownSeat:
+                await hot.refresh()  # they may have joined meanwhile
+                drafts[at] = self._check(draft)
             await _breathe(at)
         if len(drafts) > AT_ONCE:
             await asyncio.to_thread(hot.shared.counter.count, "")  # the first time it may have tables to load
         known = partial(self._known_ids, drafts) if any(draft.id is not None for draft in drafts) else None
         async with hot.lock:
-            if any(mark.of or mark.drops for draft in drafts for mark in draft.marks):
-                await hot.refresh()  # they may be of what another process has told
+            if any(mark.of or mark.drops or mark.heard_by for draft in drafts for mark in draft.marks):
+                await hot.refresh()  # another process may have told what they are of, or seated who may know them
             return _turns(await self._write(lambda: self._entries(drafts), expected_version, known))
 
     def _check(self, draft: Draft) -> Draft:
@@ -156,8 +151,8 @@ class Telling:
         rim.text(draft.text)
         seats = self._hot.seats
         kind: object = draft.kind
-        if not isinstance(kind, str) or kind not in SPOKEN:
-            raise InvalidInput(f"a turn's kind must be one of {', '.join(sorted(SPOKEN))}, not {quoted(draft.kind)}")
+        if not isinstance(kind, str) or kind not in SPOKEN_KINDS:
+            raise InvalidInput(f"a turn's kind must be one of {', '.join(sorted(SPOKEN_KINDS))}, not {quoted(draft.kind)}")
         if draft.speaker != "" or draft.kind not in ("note", "event"):
             rim.known_seat(draft.speaker, seats)
         if draft.heard_by is not None:
@@ -172,7 +167,7 @@ class Telling:
                 rim.name(value, what)
         if draft.time is not None:
             rim.time(draft.time, "time")
-        if draft.mentions or draft.cites or draft.marks:
+        if draft.mentions or draft.cites or draft.marks != ():
             draft = draft._replace(
                 mentions=rim.names(draft.mentions, "mentions"), cites=rim.names(draft.cites, "cites"), marks=rim.marks(draft.marks)
             )
@@ -185,7 +180,7 @@ class Telling:
         if version is not None and version != self.version:
             raise Conflict(f"the story is at version {self.version}, not {quoted(version)}: read again, then retry")
 
-    async def _told_before(self, id: str | None, text: str | None = None, kind: str = "", speaker: str = "") -> Turn | None:
+    async def _told_before(self, id: str | None, text: str | None, kind: str = "", speaker: str = "") -> Turn | None:
         """The turn that was told before under an id of the caller's, if it was; it must be the same as far as the caller says."""
         if id is None:
             return None
@@ -197,7 +192,7 @@ class Telling:
         """The turn under an id of the caller's; raises `DuplicateId` where it is another than the one that the caller means."""
         hot = self._hot
         if (kind and (entry.kind, entry.speaker) != (kind, speaker)) or entry.text not in (text or entry.text, ""):
-            raise DuplicateId(f"the id {entry.id!r} belongs to a different turn")
+            raise DuplicateId(f"the id {entry.id!r} belongs to a different turn: choose another")
         if not hot.path.has(entry.branch, entry.seq):
             raise DuplicateId(f"the id {entry.id!r} belongs to a turn that is not on this branch: it was undone, or told elsewhere")
         return (await hot.fetch_turns([entry.position]))[0]
@@ -218,12 +213,6 @@ class Telling:
         if known and len(known) < len(drafts):
             raise DuplicateId("some of these turns were appended before, some were not: append the new ones alone")
         return [known[draft.id] for draft in drafts if draft.id is not None and known]
-
-    async def _ever_told(self, ids: Sequence[str]) -> dict[str, bool]:
-        """Which of the callers' own ids were ever told, on whatever branch; False for those that were forgotten since."""
-        await self._hot.refresh()
-        found = (await self._hot.read(ids=list(ids))).entries
-        return {entry.id: bool(entry.text) for entry in found if entry.id is not None}
 
     async def _write(
         self, make: Callable[[], Made | Awaitable[Made]], expected_version: str | None = None,
@@ -261,7 +250,7 @@ class Telling:
                 continue
             if channels:
                 shared.record = dataclasses.replace(shared.record, rev=rev, channels={**shared.record.channels, **channels})
-            turns = [hot.told(entry, hot.turn(entry)) if entry.kind in SPOKEN else await hot.take(entry) for entry in entries]
+            turns = [hot.told(entry, hot.turn(entry)) if entry.kind in SPOKEN_KINDS else await hot.take(entry) for entry in entries]
             if len(entries) > AT_ONCE:
                 await hot.take_in()
             self._keeper._appended(hot)
@@ -270,7 +259,7 @@ class Telling:
 
     async def _entries(self, drafts: Sequence[Draft]) -> Made:
         hot = self._hot
-        drops = await self._dropped(name for draft in drafts for mark in draft.marks for name in mark.drops)
+        drops = await marks_named(hot, (name for draft in drafts for mark in draft.marks for name in mark.drops))
         channels: dict[int, tuple[str, ...]] = {}
         entries: list[Entry] = []
         for at, draft in enumerate(drafts):
@@ -281,66 +270,16 @@ class Telling:
                 audience = channels.get(entry.channel) or hot.shared.record.channels[entry.channel]
                 told = Source(draft.id or hot.shared.names.name(entry.branch, entry.seq), "", entry.seq, audience)
                 for mark in draft.marks:
-                    sources = [*self._sources_of([(await hot.located(turn))[1] for turn in mark.of]), told]
+                    sources = [*sources_of(hot, [(await hot.located(turn))[1] for turn in mark.of]), told]
                     entries.append(self._mark_entry(mark, sources, drops, channels, len(entries) + 1))
         return entries, channels
-
-    # -- marks -----------------------------------------------------------------------------------------------------------
-
-    def _sources_of(self, turns: Iterable[Turn]) -> list[Source]:
-        edits = self._hot.state.revisions
-        return [Source(turn.id, edits[turn.id].event if turn.id in edits else "", turn.seq, turn.audience) for turn in turns]
-
-    async def _dropped(self, names: Iterable[str]) -> dict[str, Entry]:
-        """The marks of these ids, which must be on this branch."""
-        hot = self._hot
-        places: dict[str, Position] = {}
-        for name in names:
-            at = hot.shared.names.position(name)
-            if at is None or at.seq < 1 or not hot.path.has(*at):
-                raise InvalidInput(f"there is no mark {quoted(name)} on branch {hot.name!r}")
-            places[name] = at
-        found = {entry.position: entry for entry in await hot.marks_at(list(places.values()))} if places else {}
-        for name, at in places.items():
-            if at not in found or found[at].kind != "mark":
-                raise InvalidInput(f"{quoted(name)} is no mark that could be dropped")
-        return {name: found[at] for name, at in places.items() if found[at].text}
 
     def _mark_entry(
         self, mark: Mark, sources: Sequence[Source], drops: Mapping[str, Entry], channels: dict[int, tuple[str, ...]], offset: int
     ) -> Entry:
-        audience = self._may_know(mark, sources)
-        dropped = []
-        for name in mark.drops:
-            entry = drops.get(name)
-            if entry is None:
-                continue  # forgotten meanwhile
-            others = set(self._hot.shared.record.channels[entry.channel]) - set(audience)
-            if others:
-                raise InvalidInput(f"a mark that {', '.join(sorted(others))} may not know cannot drop {name!r}, which they know")
-            assert entry.extra is not None
-            dropped.append([entry.extra["topic"], entry.channel, entry.extra["rank"], entry.seq, entry.branch])
-        extra = {
-            "topic": mark.topic, "rank": float(mark.rank), "keep": mark.keep, "target": [source.id for source in sources],
-            "sources": [list(source[:3]) for source in sources], "drops": dropped,
-            **({"lasting": float(mark.lasting)} if mark.lasting is not None else {}),
-        }  # fmt: skip
+        audience = may_know(self._hot, mark, sources)
+        extra = as_extra(self._hot, mark, audience, sources, drops)
         return self._event("mark", "", rim.mark_text(mark), None, self._channel(audience, channels), offset, extra)
-
-    def _may_know(self, mark: Mark, sources: Sequence[Source]) -> tuple[str, ...]:
-        """Those who heard every source, or those of them who are named; every DM in any case (I3)."""
-        state = self._hot.state
-        if not sources and mark.heard_by is None:
-            raise InvalidInput("a mark that is of no turn needs heard_by: who may know it?")
-        heard = set.intersection(*(set(source.audience) for source in sources)) if sources else set(state.seats)
-        if mark.heard_by is not None:
-            named = {rim.known_seat(seat, state.seats) for seat in mark.heard_by}
-            if not named <= heard:
-                raise InvalidInput(f"{', '.join(sorted(named - heard))} did not hear every turn that the mark is of")
-            heard = named | {seat for seat in state.dms if seat in heard}
-        if not heard:
-            raise InvalidInput("nobody heard all the turns that the mark is of")
-        return tuple(sorted(heard))
 
     def _entry(self, draft: Draft, seq: int, channels: dict[int, tuple[str, ...]]) -> Entry:
         manner = self._manner(draft.speaker, draft.kind, draft.location, draft.heard_by)
@@ -407,13 +346,13 @@ class Telling:
     async def enter(self, seat: str, location: str, *, text: str | None = None, id: str | None = None) -> Turn | None:
         """Someone comes to a place; those who are there hear of it. Who comes from elsewhere is heard to leave first. Where they are
         there already, only a `text` of yours is told; None without one."""
-        rim.known_seat(seat, self._hot.state.seats)
+        await self._hot.seated(seat)
         rim.name(location, "location")
         return await self._move(seat, location, text, id)
 
     async def leave(self, seat: str, *, text: str | None = None, id: str | None = None) -> Turn | None:
         """Someone goes, and hears nothing more until they enter again. None, and nothing is told, where they are gone already."""
-        rim.known_seat(seat, self._hot.state.seats)
+        await self._hot.seated(seat)
         return await self._move(seat, None, text, id)
 
     async def _move(self, seat: str, location: str | None, text: str | None, id: str | None) -> Turn | None:

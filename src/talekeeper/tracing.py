@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 from functools import cache, partial
 
-from talekeeper import rim
 from talekeeper.cuts import model_cut
 from talekeeper.errors import Conflict, UnknownFold, WrongType, quoted
 from talekeeper.folds import Node, first_key, rewritten_key
@@ -55,7 +54,7 @@ class Tracing:
         """A fold that is in the seat's memory."""
         hot = self._hot
         if seat is not None:
-            rim.known_seat(seat, hot.state.seats)
+            await hot.seated(seat)
         await hot.refresh()
         node = await self._node(fold)
         if seat is not None and not await hot.supply(lambda: hot.state.holds(seat, node)):

@@ -58,9 +58,6 @@ class Tree:
         """All roots, oldest first. Raises `Missing`."""
         return [node for level in reversed(self.levels) for node in level]
 
-    def copy(self) -> Tree:
-        return Tree(self.levels)
-
 
 def leaves_after(roots: Sequence[Node], closed: int, children_of: ChildrenOf) -> Iterator[Node]:
     """The chunks that were closed after that entry, newest first."""
@@ -86,29 +83,38 @@ def roots_until(roots: Sequence[Node], closed: int, children_of: ChildrenOf) -> 
     return kept
 
 
-def replace(tree: Tree, old: Node, new: Node, children_of: ChildrenOf, intern: Callable[[Node], Node]) -> list[tuple[Node, Node]]:
-    """Puts `new` in the place of `old` and renews every fold above it; returns the pairs that changed, lowest first."""
+def replace(tree: Tree, old: Node, new: Node, children_of: ChildrenOf, intern: Callable[[Node], Node]) -> None:
+    """Puts `new` in the place of `old`, if the tree has that, and renews every fold above it, lowest first. Raises `Missing`."""
 
-    def descend(node: Node) -> list[tuple[Node, Node]] | None:
+    def renewed(node: Node) -> Node | None:
         if node.key == old.key:
-            return [(old, new)]
-        if node.level <= old.level or not (node.closed_first <= old.closed_first and old.closed <= node.closed):
+            return new
+        if not _may_hold(node, old):
             return None
         children = list(children_of(node))
         for index, child in enumerate(children):
-            below = descend(child)
+            below = renewed(child)
             if below is not None:
-                children[index] = below[-1][1]
-                return [*below, (node, intern(make_parent(children)))]
+                children[index] = below
+                return intern(make_parent(children))
         return None
 
     for level in tree.levels:
         for index, root in enumerate(level):
-            changed = descend(root)
-            if changed is not None:
-                level[index] = changed[-1][1]
-                return changed
-    return []
+            made = renewed(root)
+            if made is not None:
+                level[index] = made
+                return
+
+
+def contains(tree: Tree, fold: Node, children_of: ChildrenOf) -> bool:
+    """Whether the tree has that fold. Raises `Missing`."""
+    return find(tree.roots(), lambda node: node.key == fold.key, lambda node: _may_hold(node, fold), children_of) is not None
+
+
+def _may_hold(node: Node, fold: Node) -> bool:
+    """Whether the fold may hang somewhere below the node."""
+    return node.level > fold.level and node.closed_first <= fold.closed_first and fold.closed <= node.closed
 
 
 def find(roots: Iterable[Node], wanted: Callable[[Node], bool], within: Callable[[Node], bool], children_of: ChildrenOf) -> Node | None:

@@ -11,6 +11,7 @@ from tests.acceptance.test_the_ninth_bell import TALE
 from tests.conftest import NOW, OpenKeeper
 
 import talekeeper as tk
+from talekeeper.hot import CHECKPOINT_EVERY
 from talekeeper.memory import CONTRIBUTORS, Session, facts, list_sessions, recap, remember, session_summary
 from talekeeper.ports import Found, Read
 from talekeeper.stores import InMemoryStore
@@ -142,7 +143,8 @@ async def test_a_session_is_told_without_reading_the_log(place: InMemoryStore | 
     if told == "never":
         assert sum(await told_again(place)) > 2000, "someone has to read it once, and who does may be one who only reads"
     for_summary, for_recap = await told_again(place)
-    assert (for_summary < 100, for_recap < 100) == (True, True), f"{for_summary} and {for_recap} entries of 2112 were read"
+    few = CHECKPOINT_EVERY  # what came after the last checkpoint may be read: how much that is depends on how busy the machine was
+    assert (for_summary < few, for_recap < few) == (True, True), f"{for_summary} and {for_recap} entries of 2112 were read"
 
 
 # -- when the story is taken up again -----------------------------------------------------------------------------------------------

@@ -157,7 +157,7 @@ FACTS = [
     ("elena", 150, 500, [CHARGE, OATH, BOAT, BERTH]),
     ("elena", 150, 2000, [BRASS, "Magistrate Crane's counting house", "hangs a clapper"]),
     ("odalys", 150, 500, [CHARGE, OATH, BRASS]),
-    ("borin", 300, 500, [OATH, BOAT, VOW, CAST, "Sergeant Grist dies", "Eighty crowns remain"]),
+    ("borin", 300, 500, [OATH, BOAT, VOW, CAST, DEAD, "Sergeant Grist dies", "Eighty crowns remain"]),
     ("borin", 300, 2000, [OATH, BOAT, VOW, DEAD, CAST, WARD, BERTH, CHARGE, KEY_GIVEN, "one hundred and twenty crowns", "Little Grief"]),
     ("elena", 300, 500, [OATH, BOAT, BERTH, CHARGE, BOUGHT, GREEN, "Sergeant Grist dies"]),
     ("elena", 300, 2000, [OATH, BOAT, CHARGE, BOUGHT, GREEN, DEAD, VOW, WARD, BERTH, "Then Borin doesn't learn it"]),

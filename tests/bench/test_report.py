@@ -17,7 +17,9 @@ def point(system: str, turns: int, times: float = 1.0) -> Point:
     )  # fmt: skip
 
 
-def report(*points: Point, share: float = 0.5, packages: tuple[str, ...] | None = ("click", "talekeeper")) -> Report:
+def report(
+    *points: Point, share: float = 0.5, packages: tuple[str, ...] | None = ("click", "talekeeper"), import_ms: float = 50
+) -> Report:  # fmt: skip
     ceiling = Rate(rows_per_second=300_000, cpu_us=3)
     return Report(
         points=(*(point("L", size) for size in SIZES), *points),
@@ -29,7 +31,7 @@ def report(*points: Point, share: float = 0.5, packages: tuple[str, ...] | None 
             bare=(Bare(table="a table", rate=ceiling, share=share), Bare(table="a leaner one", rate=ceiling, share=share / 2)),
             waited_ms=40,
         ),
-        footprint=Footprint(import_ms=50, ready_ms=90, yardstick_ms=100, packages=packages),
+        footprint=Footprint(import_ms=import_ms, ready_ms=90, yardstick_ms=100, packages=packages),
         skipped={"a peer": "to compare, install it"},
     )
 
@@ -44,13 +46,17 @@ def test_the_exponent_is_the_slope_in_logarithms() -> None:
 def test_all_targets_are_met_by_a_system_like_the_limit() -> None:
     good = report(*(point("ours", size, 1.4) for size in SIZES))
     assert good.missed() == []
-    assert len(good.targets()) == 8
+    assert [(target.sense, target.bound) for target in good.targets()] == [
+        ("<=", 2), ("<=", 3), ("<=", 0.05), ("<=", 0.05), ("<=", 0.05), (">=", 0.2), ("<=", 1.5), ("<=", 8),
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
     ("changed", "missed"),
     [
         (report(*(point("ours", size, 2.5) for size in SIZES)), ["folding included: CPU"]),
+        (report(*(point("ours", size, 3.5) for size in SIZES)), ["folding included: CPU", "bytes written"]),
+        (report(*(point("ours", size) for size in SIZES), import_ms=160), ["import talekeeper"]),
         (report(*(point("ours", size, 1 + size / 200_000) for size in SIZES)), ["exponent: cpu", "exponent: bytes", "exponent: resume"]),
         (report(*(point("ours", size) for size in SIZES), share=0.1), ["stories at once"]),
         (report(*(point("ours", size) for size in SIZES), packages=tuple("abcdefghi")), ["packages of the core"]),

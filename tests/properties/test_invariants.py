@@ -1,6 +1,6 @@
 """The ten invariants on long random stories, on every store.
 
-One machine tells a story as wildly as it can (seats come and go, whispers, edits, pins, rewinds, forks, a summarizer that works, fails,
+One machine tells a story as wildly as it can (seats join, come and go, whispers, edits, pins, rewinds, forks, a summarizer that works, fails,
 hangs, talks nonsense or far too much, reopening in between) and after every step looks at every seat's memory beside a plain list of
 what that seat heard. At the end everything that was stored is derived anew from the log.
 """
@@ -34,6 +34,8 @@ SEATS = (
     tk.Seat("bo", token_limit=260, keep=2),
     tk.Seat("cy", role="npc", token_limit=300, fold_at=0.6),
 )
+LATE = tk.Seat("dee", token_limit=350)
+"""One who joins when the story is under way."""
 PLACES = ("tavern", "crypt")
 BUDGETS = (0, 17, tk.FLOOR, 300, 1500)
 FILLER = (
@@ -99,7 +101,7 @@ class Invariants(RuleBasedStateMachine):
         self.lines: dict[str, Line] = {"main": Line()}
         self.branch = "main"
         self.shown: dict[tuple[Any, ...], str] = {}
-        self.pinned: set[str] = set()
+        self.seats = list(SEATS)
         self.keeper: tk.Keeper
         self.story: tk.Story
 
@@ -180,6 +182,14 @@ class Invariants(RuleBasedStateMachine):
         for turn in self.run(self.story.turns(after=before)):
             self.note_down(turn)
 
+    @precondition(lambda self: len(self.seats) == len(SEATS) and self.line.entries)
+    @rule()
+    def join(self) -> None:
+        self.story = self.run(self.keeper.story(KEY, seats=[LATE], branch=self.branch))
+        self.seats.append(LATE)
+        assert self.run(self.story.turns(seat=LATE.id)) == []
+        assert self.run(self.story.context(LATE.id, budget=1500)).text == "", "who joins was not there for what was told so far"
+
     @rule()
     def new_session(self) -> None:
         self.note_down(self.run(self.story.begin_session(self.words(0))))
@@ -217,7 +227,7 @@ class Invariants(RuleBasedStateMachine):
         made = self.run(self.story.mark("moment", {"type": "mark", "summary": told.text}, of=[seq], rank=rank, keep=4))
         assert (made.audience, made.sources) == (tuple(sorted(told.audience)), (told.id,))
         self.line.entries.append(None)
-        for seat in SEATS:
+        for seat in self.seats:
             known = {mark.id for mark in self.run(self.story.marks(seat.id, "moment"))}
             assert known <= {mark.id for mark in self.run(self.story.marks("dm", "moment"))}
             assert seat.id in told.audience or made.id not in known  # I3
@@ -232,7 +242,7 @@ class Invariants(RuleBasedStateMachine):
                 if entry is not None and entry.id == told.id:
                     entry.forgotten = True
         self.shown.clear()
-        for seat in SEATS:
+        for seat in self.seats:
             assert told.canary not in self.run(self.story.context(seat.id, budget=1500)).text
             assert all(told.canary not in hit.turn.text for hit in self.run(self.story.recall(seat.id, told.canary)))
 
@@ -345,6 +355,7 @@ class Invariants(RuleBasedStateMachine):
     @rule()
     def checkpoint(self) -> None:
         self.run(self.store())
+        assert self.run(examine(self.keeper, KEY)) == [], "I4, I5: what is stored is not what the log adds up to"
 
     async def store(self) -> None:
         for hot in self.keeper._branches_of(KEY):
@@ -366,8 +377,18 @@ class Invariants(RuleBasedStateMachine):
     def every_seat_remembers_what_it_heard_and_nothing_else(self) -> None:
         if hasattr(self, "story"):
             self.run(self.quiet())
-            for seat in SEATS:
+            for seat in self.seats:
                 self.run(self.check(seat))
+            self.run(self.check_brief())
+            self.run(self.check_model())
+            assert self.run(examine(self.keeper, KEY)) == [], "I4, I5, I7: what is stored is not what the log adds up to"
+
+    async def check_model(self) -> None:
+        """I6: a model that failed shows, with the reason, and one that is well has none; no call is counted that was not made."""
+        health, stats = await self.story.health(), await self.story.stats()
+        if health.state is not tk.HealthState.RECOVERING:
+            assert bool(health.reason) == (health.state is not tk.HealthState.HEALTHY), "I6: health without its reason"
+        assert stats.model_failures <= stats.model_calls <= self.model.calls, "I6: calls that were not made"
 
     async def check(self, seat: tk.Seat) -> None:
         told = [entry for entry in self.line.entries if entry is not None and not entry.forgotten]
@@ -390,6 +411,13 @@ class Invariants(RuleBasedStateMachine):
             hits = await self.story.recall(seat.id, " ".join(last.text.split()[:4]), limit=3)
             assert any(hit.turn.id == last.id for hit in hits) or last.canary == "xnonex", "I1: recall lost a turn"
             assert all(seat.id in hit.turn.audience for hit in hits)  # I3
+
+    async def check_brief(self) -> None:
+        """I3: whoever is told what all players know is told nothing else."""
+        words = set((await self.story.brief(self.seats[-1].id, budget=600)).text.split())
+        told = [entry for entry in self.line.entries if entry is not None]
+        assert not [entry for entry in told if not {"ana", "bo"} <= set(entry.audience) and entry.canary in words], "I3: a brief leaked"
+        assert not [entry for entry in told if entry.forgotten and entry.canary in words]
 
     async def quiet(self) -> None:
         """Lets what runs in the background come to its end, so that what is seen is the last that was to be seen."""

@@ -411,6 +411,26 @@ async def test_a_context_touches_no_more_after_5000_turns_than_after_500(where: 
     assert late.folds <= 3 * early.folds + 100, f"a cold context read {early.folds} folds, then {late.folds}"
 
 
+def written() -> int:
+    """How many bytes this process has had written."""
+    return int(next(line.split()[1] for line in Path("/proc/self/io").read_text().splitlines() if line.startswith("wchar")))
+
+
+@pytest.mark.skipif(not Path("/proc/self/io").exists(), reason="bytes are counted on Linux only")
+async def test_what_is_written_for_a_turn_does_not_grow_with_the_story(tmp_path: Path) -> None:
+    per_turn: list[float] = []
+    async with tk.open(tmp_path / "s.db", counter=tk.Heuristic(), durable=False) as keeper:
+        story = await keeper.story(KEY, seats=SIX)
+        for first in range(0, 4000, 1000):
+            before = written()
+            for number in range(first, first + 1000):
+                await story.append("dm", words(number), heard_by=["pc1"] if number % 7 == 0 else None)
+            await story.settle()
+            per_turn.append((written() - before) / 1000)
+    assert max(per_turn) < 16_000, f"bytes per turn: {per_turn}"
+    assert sum(per_turn[2:]) < 1.25 * sum(per_turn[:2]), f"bytes per turn: {per_turn}"
+
+
 async def test_opening_a_long_story_reads_a_bounded_part_of_it(tmp_path: Path) -> None:
     store = CountingStore(await open_store(tmp_path / "s.db", durable=False))
     reads: list[int] = []
@@ -425,3 +445,28 @@ async def test_opening_a_long_story_reads_a_bounded_part_of_it(tmp_path: Path) -
     await store.inner.close()
     assert reads[1] <= reads[0] + 100
     assert reads[1] < 600, f"{reads[1]} of 4,000 entries were read to go on"
+
+
+async def test_a_cold_context_asks_no_more_often_where_very_many_circles_have_talked(tmp_path: Path) -> None:
+    store = CountingStore(await open_store(tmp_path / "s.db", durable=False))
+    crowd = [f"npc{number}" for number in range(10)]
+    circles = [[seat for place, seat in enumerate(crowd) if number >> place & 1] for number in range(1, 1024)]
+    calls: list[tuple[int, int]] = []
+    for few in (circles[:16], circles[16:]):
+        async with keeper_on(store) as keeper:
+            story = await keeper.story(KEY, seats=[*SIX, *map(tk.Seat, crowd)])
+            await story.append_many([tk.Draft("pc1", words(number), heard_by=circle) for number, circle in enumerate(few)])
+            await story.append_many([tk.Draft("pc1", words(number), heard_by=["pc2"]) for number in range(700)])
+            await story.settle()
+        async with keeper_on(store) as keeper:
+            story = await keeper.story(KEY)
+            store.counts = Counts()
+            await story.context("pc1", budget=600)
+            context = store.counts.calls
+            store.counts = Counts()
+            await story.stretch("pc1", after=2, before=story.head - 2)
+            calls.append((context, store.counts.calls))
+    await store.inner.close()
+    (context, stretch), (contexts, stretches) = calls
+    assert contexts <= context + 6, f"{contexts} calls for a context among 1,023 circles, {context} among 16"
+    assert stretches <= stretch + 6, f"{stretches} calls for a stretch among 1,023 circles, {stretch} among 16"

@@ -185,6 +185,11 @@ async def test_a_token_has_its_rate_and_others_have_theirs() -> None:
         assert (await table.client(None)("GET", f"{ROOT}/health/live")).status_code == 200
 
 
+async def test_who_needs_no_token_has_no_rate() -> None:
+    async with served(":memory:", limits=Limits(rate=0.5, burst=5), guarded=False) as table:
+        assert {(await table.client(None)("GET", "/me")).status_code for _ in range(12)} == {200}
+
+
 async def test_who_guesses_tokens_is_slowed_down_and_nobody_else() -> None:
     async with served(":memory:", limits=Limits(guesses=3)) as table:
         stranger, guesser = table.client(None), Client(table.http, "tk_wrong")

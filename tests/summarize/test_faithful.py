@@ -54,7 +54,11 @@ def test_known_terms_have_the_capitals_of_the_story() -> None:
 def test_what_must_survive_is_capped_and_the_most_important_is_kept() -> None:
     needed = must_survive(SCENE, ["silver key"], limit=20)
     assert needed[0] == "silver key"
-    assert estimate_tokens(", ".join(needed)) <= 20 * SHARE
+    assert estimate_tokens(", ".join(needed)) <= 0.3 * 20
+    names = [f"{first} {last}" for first in ("Ada", "Bram", "Cleo", "Dov", "Ena") for last in ("Ash", "Birch", "Cole", "Drew")]
+    for limit in (40, 100, 200):
+        size = estimate_tokens(", ".join(must_survive([f"{name} swears to be there." for name in names], names, limit=limit)))
+        assert 0.2 * limit < size <= 0.3 * limit
 
 
 @pytest.mark.parametrize(

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import time
+from typing import TYPE_CHECKING
 
 import pytest
 
 import talekeeper as tk
 from talekeeper.ports import Spending
-from talekeeper.summarize.janitor import Piece
+from talekeeper.summarize.janitor import Piece, cite
 from talekeeper.testing.models import MoodyModel, ScriptedModel
+
+if TYPE_CHECKING:
+    from tests.conftest import OpenKeeper
 
 TURNS = [
     "Mira slides Rook a brass key across the counter of the Drowned Rat.",
@@ -144,6 +150,46 @@ async def test_a_model_that_cancels_itself_has_failed() -> None:
     assert [one.failures for one in spent] == [1]
 
 
+class Panic(BaseException):
+    """As native code raises it, which is no `Exception`."""
+
+
+class Unspeakable(Exception):
+    """Fails once more when it is asked what it says."""
+
+    def __str__(self) -> str:
+        raise ValueError("nothing to say")
+
+
+@pytest.mark.parametrize("error", [Panic("index out of bounds"), Unspeakable(), GeneratorExit()], ids=lambda error: type(error).__name__)
+async def test_whatever_a_model_raises_is_a_failure_of_the_model(open_keeper: OpenKeeper, error: BaseException) -> None:
+    async def model(messages: object) -> str:
+        raise error
+
+    keeper = await open_keeper(":memory:", summarizer=model, retry=tk.RetryPolicy(attempts=2, pause=0.0))
+    story = await keeper.story(tk.MemoryKey("acme", "ana", "panic"), seats=[tk.Seat("dm", role="dm", token_limit=200)])
+    await story.append_many([tk.Draft("dm", f"{number}: {TURNS[number % 3]}") for number in range(60)])
+    await story.settle()
+    health = await story.health()
+    assert health.state is tk.HealthState.DEGRADED
+    assert health.reason.startswith(f"the model failed: {type(error).__name__}")
+    assert (await story.stats()).model_calls == (await story.stats()).model_failures > 0
+
+
+@pytest.mark.parametrize("blanks", [" ", "\n", " \n"])
+async def test_a_model_that_falls_into_endless_blanks_holds_up_nobody(blanks: str) -> None:
+    told = "Mira pays Harrow [1]."
+
+    async def seconds(answer: str) -> float:
+        began = time.process_time()
+        with contextlib.suppress(tk.SummaryFailed):
+            await tk.Janitor(ScriptedModel([answer, answer])).summarize(DEALS, (), 200, lambda _: None)
+        return time.process_time() - began
+
+    await seconds(told)
+    assert await seconds(told + blanks * (100_000 // len(blanks))) < 2.0, "in proportion to its length, and not to the square of that"
+
+
 async def test_who_is_cancelled_while_waiting_for_a_model_is_cancelled() -> None:
     asked = asyncio.Event()
 
@@ -157,3 +203,12 @@ async def test_who_is_cancelled_while_waiting_for_a_model_is_cancelled() -> None
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError):
         await waiting
+
+
+@pytest.mark.parametrize("line", ["Word{} of the mill and the river. ", "Tam{}: I give you the mill. "], ids=["sentences", "roles"])
+def test_what_was_read_out_is_cited_in_a_time_that_follows_its_length(line: str) -> None:
+    text = "".join(line.format(at) for at in range(2500))
+    began = time.process_time()
+    sentences = cite(text, [Piece(f"[Rook]: {text}", ("t1",)), Piece("[Mira]: Oh.", ("t2",))])
+    assert (len(sentences), {sentence.sources for sentence in sentences}) == (2500, {("t1",)})
+    assert time.process_time() - began < 2.0, "and not its square"

@@ -167,6 +167,14 @@ def test_somebody_who_stands_by_is_pointed_at() -> None:
     assert not any("at the Crooked Eel" in turn.text.partition("\n\n")[0] for turn in one.log[-1:])
 
 
+def test_whoever_listens_holds_one_to_a_promise_that_names_nobody() -> None:
+    one = game()
+    one.rule("nell", "I promise to find the keeper by midnight.")
+    assert [(promise.to, promise.text) for promise in one.state.promises.values()] == [("marlo", "to find the keeper by midnight")]
+    one.rule("osric", "I promise Ibbi to be careful.")
+    assert len(one.state.promises) == 1, "a companion's word to another is between them"
+
+
 def test_a_promise_can_be_broken_to_somebodys_face() -> None:
     one = game()
     one.rule("nell", "I promise Marlo that I will pay him.")

@@ -2,10 +2,10 @@
 
     app      which story is meant, how a command runs, what is shown, what an error looks like
     screen   safe text, wrapped; rules, tables, bars
-    play     play, scenario (and terminal: what people see and type while they play)
+    play     play, scenario (and terminal: what people see and type while they play; keyboard: how their lines are read)
     tell     init, append, note, enter, leave, session
     look     stories, seats, log, context, recall, brief, folds, branches, health, stats
-    change   fold, rewind, fork, edit, forget, pin, unpin, override, regenerate, delete
+    change   fold, rewind, adopt, fork, edit, forget, pin, unpin, override, regenerate, delete
     care     doctor, export, import, demo, bench
     serving  serve, tokens
     models   models get, list, check

@@ -58,6 +58,12 @@ class Command(click.Command):
                     formatter.write_dl(records)
 
 
+class Group(click.Group):
+    """Commands that belong together, with their section of the overview."""
+
+    section: str
+
+
 class App(click.Group):
     """The `talekeeper` command."""
 
@@ -147,6 +153,8 @@ def _note_down(ctx: click.Context, param: click.Parameter, value: Any) -> None:
     """Options may stand before or after the command; the later one counts."""
     if param.name == "file" and value == "":
         raise click.BadParameter("the file's name is empty; leave the option out for talekeeper.db", ctx, param)
+    if param.name != "file" and isinstance(value, str) and re.search("[\ud800-\udfff]", value):
+        raise click.BadParameter("it is not UTF-8", ctx, param)
     root = ctx.find_root()
     noted: dict[str, Any] = root.obj if isinstance(root.obj, dict) else {}
     if value not in (None, False):
@@ -204,6 +212,8 @@ class Desk:
     def check_file(self) -> None:
         if not self.file.exists():
             raise click.ClickException(f"no story file at {str(self.file)!r}; {BEGIN}, or name another file with --file")
+        if self.file.is_dir():
+            raise click.ClickException(f"{str(self.file)!r} is a directory: name a file in it")
         if self.file.is_file() and not self.file.stat().st_size and not Path(f"{self.file}-wal").exists():
             raise click.ClickException(f"{str(self.file)!r} is empty, and no story file; {BEGIN} in it, or name another with --file")
 
@@ -261,6 +271,22 @@ def command(
         made = click.command(name, cls=Command)(common_options(call, about))
         made.section = section
         group.add_command(made)
+        return made
+
+    return decorate
+
+
+def command_group(parent: click.Group, name: str, section: str) -> Callable[[Callable[[], None]], Group]:
+    """Makes a group of commands, which shows its help by itself. Nothing of the function counts but its docstring, which is that help."""
+
+    def decorate(described: Callable[[], None]) -> Group:
+        def call(ctx: click.Context) -> None:
+            if ctx.invoked_subcommand is None:
+                click.echo(ctx.get_help())
+
+        made = click.group(name, cls=Group, help=described.__doc__, invoke_without_command=True)(click.pass_context(call))
+        made.section = section
+        parent.add_command(made)
         return made
 
     return decorate
@@ -353,6 +379,3 @@ def main(ctx: click.Context) -> None:
     """
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())
-
-
-__all__ = ["App", "Command", "Desk", "command", "confirm", "main", "names", "turn_ref", "words_or_stdin"]

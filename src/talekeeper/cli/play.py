@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from talekeeper.cli.app import NO_STORY, PLAYING, STOPPED, Desk, Outcome, command, main, names
+from talekeeper.cli.app import NO_STORY, PLAYING, STOPPED, Desk, Outcome, command, command_group, main, names
 from talekeeper.cli.screen import Status, bold, count, dim, hang, one_line, safe
 from talekeeper.errors import how_to_install
 
@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from talekeeper.cli.keyboard import Keyboard
     from talekeeper.keeper import Keeper
     from talekeeper.table.brain import Brain
+    from talekeeper.table.cast.brain import Mishap
     from talekeeper.table.cast.config import Config
+    from talekeeper.table.playing import Game
     from talekeeper.table.scenario import Scenario
     from talekeeper.table.table import Setup, Table
 
@@ -76,8 +78,8 @@ async def drop_rounds(desk: Desk) -> None:
 
 @command(main, "play", PLAYING)
 @click.option("--scenario", metavar="NAME|FILE", help="Which adventure. Default: you are asked, or the first one shipped.")
-@click.option("--party", metavar="A,B", help="Which of its heroes come along. Default: the first three.")
-@click.option("--human", "humans", metavar="A,B", help="Who of them is played by people here. Default: the first.")
+@click.option("--party", metavar="A,B", help="Which of its heroes take part. Default: the first three.")
+@click.option("--human", "humans", metavar="A,B", help="Which of them are played by people here. Default: the first.")
 @click.option("--auto", is_flag=True, help="Nobody here plays: all seats play by themselves.")
 @click.option("--rounds", type=click.IntRange(min=1), metavar="N", help="Stop after so many rounds.")
 @click.option(
@@ -90,7 +92,7 @@ def play(
     desk: Desk, scenario: str | None, party: str | None, humans: str | None, auto: bool, rounds: int | None, seed: int | None,
     model: str | None, base_url: str | None, config: Path | None, web: bool, no_open: bool,
 ) -> Outcome:  # fmt: skip
-    """Play a story with a game master that remembers. A story that is there already is taken up where it was left.
+    """Play a story with a game master that remembers. An existing story goes on where it was left.
 
     \b
     Example:
@@ -260,12 +262,12 @@ async def _is_there(desk: Desk) -> bool:
         return await keeper.store.load(desk.key) is not None
 
 
-def _mishap(mishap: Any) -> None:
+def _mishap(mishap: Mishap) -> None:
     """A model failed: the game goes on, and says so."""
     click.echo(dim(one_line(f"[{mishap.role}: {mishap.reason}]")), err=True)
 
 
-async def _quietly(desk: Desk, game: Any, rounds: int) -> int:
+async def _quietly(desk: Desk, game: Game, rounds: int) -> int:
     """So many rounds without a word, then the turns as JSON."""
     before = game.table.story.head
     with Status() as status:
@@ -285,9 +287,8 @@ async def _quietly(desk: Desk, game: Any, rounds: int) -> int:
 # -- adventures ------------------------------------------------------------------------------------------------------------
 
 
-@main.group("scenario", invoke_without_command=True)
-@click.pass_context
-def scenario_group(ctx: click.Context) -> None:
+@command_group(main, "scenario", PLAYING)
+def scenario_group() -> None:
     """Adventures: see which are shipped, check one of your own.
 
     \b
@@ -295,11 +296,6 @@ def scenario_group(ctx: click.Context) -> None:
       talekeeper scenario list
       talekeeper scenario check my-adventure.toml
     """
-    if ctx.invoked_subcommand is None:
-        click.echo(ctx.get_help())
-
-
-scenario_group.section = PLAYING  # type: ignore[attr-defined]
 
 
 @command(scenario_group, "list", PLAYING, NO_STORY)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import sys
 import unicodedata
@@ -25,6 +26,11 @@ _SHADES = "█▓▒░"
 def safe(text: str) -> str:
     """The text with every character that could move a cursor, ring a bell or turn lines around shown as its code."""
     return _UNSAFE.sub(lambda found: f"\\x{ord(found[0]):02x}" if ord(found[0]) < 256 else f"\\u{ord(found[0]):04x}", text)
+
+
+def for_a_shell(text: str) -> str:
+    """The text as it can be copied into a command."""
+    return safe(shlex.quote(text))
 
 
 def one_line(text: str, most: int = 1 << 30) -> str:
@@ -107,8 +113,8 @@ def rule(title: str = "", room: int | None = None) -> str:
 
 
 def table(rows: Sequence[Sequence[object]], heads: Sequence[str], right: str = "") -> list[str]:
-    """Aligned columns under dim heads; `right` has an "r" for each column to be set to the right."""
-    cells = [[str(cell) for cell in row] for row in rows]
+    """Aligned columns under dim heads, a line for each row; `right` has an "r" for each column to be set to the right."""
+    cells = [[str(cell).replace("\n", "\\n").replace("\t", "\\t") for cell in row] for row in rows]
     wide = [max(width(head), *(width(row[at]) for row in cells)) if cells else width(head) for at, head in enumerate(heads)]
 
     def line(row: Sequence[str]) -> str:
@@ -210,25 +216,24 @@ class Status:
 class Prose:
     """Writes text as it comes, wrapped at words; control characters are shown, never sent."""
 
-    def __init__(self, indent: str = "") -> None:
-        self._indent = indent
-        self._room = (columns() if sys.stdout.isatty() else 1 << 30) - width(indent)
+    def __init__(self) -> None:
+        self._room = columns() if sys.stdout.isatty() else 1 << 30
         self._at = 0
         self._word = ""
-        self.begun = False
+        self._begun = False
 
     def write(self, text: str) -> None:
         for character in safe(text):
             if character.isspace():
                 self._put()
-                if character == "\n" and self.begun:
+                if character == "\n" and self._begun:
                     self._break()
             else:
                 self._word += character
 
     def close(self) -> None:
         self._put()
-        if self.begun:
+        if self._begun:
             click.echo("")
 
     def _put(self) -> None:
@@ -237,11 +242,10 @@ class Prose:
         wide = width(self._word)
         if self._at and self._at + 1 + wide > self._room:
             self._break()
-        lead = " " if self._at else self._indent
-        click.echo(lead + self._word, nl=False)
+        click.echo(" " + self._word if self._at else self._word, nl=False)
         sys.stdout.flush()
         self._at += wide + (1 if self._at else 0)
-        self._word, self.begun = "", True
+        self._word, self._begun = "", True
 
     def _break(self) -> None:
         click.echo("")

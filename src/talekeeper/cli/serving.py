@@ -7,12 +7,13 @@ import secrets
 import sys
 from collections.abc import Awaitable, Callable, Collection
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import ModuleType
+from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
 import click
 
-from talekeeper.cli.app import SERVING, Desk, command, main
+from talekeeper.cli.app import SERVING, Desk, command, command_group, main
 from talekeeper.cli.play import FIRST, brains_of, chosen_voices, rounds_file, voices
 from talekeeper.cli.screen import safe
 from talekeeper.errors import how_to_install
@@ -43,7 +44,7 @@ async def serve(
 ) -> None:  # fmt: skip
     """Serve the stories of the file over HTTP.
 
-    Without tokens it serves this machine only. It is then the dm of every story of the tenant. The file is made if it is not there.
+    Without tokens it serves only this machine, where everyone is the dm of the tenant's stories. The file is created if there is none.
     Instead of a file of tokens, TALEKEEPER_TOKEN may hold one token, for the dm. Games are played with the models that are named, or by
     the built-in storyteller.
 
@@ -68,7 +69,7 @@ async def serve(
             )  # fmt: skip
 
 
-def need_serve() -> Any:
+def need_serve() -> ModuleType:
     """The module that serves; says what is missing, where it is."""
     try:
         from talekeeper.server import run
@@ -139,20 +140,14 @@ def _tokens(desk: Desk, file: Path | None) -> Tokens | None:
     return TokenFile(file) if file is not None else None
 
 
-@main.group("tokens", invoke_without_command=True)
-@click.pass_context
-def tokens(ctx: click.Context) -> None:
-    """Say who may ask a server for what.
+@command_group(main, "tokens", SERVING)
+def tokens() -> None:
+    """Make tokens: they say who may do what on a server.
 
     \b
     Example:
       talekeeper tokens new --dm --tenant acme --tokens tokens.toml
     """
-    if ctx.invoked_subcommand is None:
-        click.echo(ctx.get_help())
-
-
-tokens.section = SERVING  # type: ignore[attr-defined]
 
 
 @command(tokens, "new", SERVING, ("story", "tenant", "user", "json"))

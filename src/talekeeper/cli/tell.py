@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from talekeeper.story import Story
 
 SPOKEN = ("said", "whisper", "thought", "event", "note")
+"""The kinds of `model.SpokenKind`, which `--help` does not wait for."""
 
 
 def read_seat(spec: str) -> dict[str, Any]:
@@ -41,17 +42,20 @@ def read_seat(spec: str) -> dict[str, Any]:
 async def init(desk: Desk, seats: tuple[str, ...]) -> None:
     """Begin a story, or let seats join one.
 
-    Without --seat a new story has a dm and a hero. A seat that joins later remembers from then on; of one that is there, only what you
+    Without --seat a new story has a dm and a hero. A seat that joins later remembers from then on. For a seat that exists, only what you
     write behind its id is changed.
 
     \b
     Example:
       talekeeper init --seat dm:dm --seat rogue --seat bard:pc:4000
     """
+    from talekeeper import rim
     from talekeeper.model import Seat
     from talekeeper.shared import seats_of
 
     given = [read_seat(spec) for spec in seats]
+    rim.key(desk.key)  # before a file is made
+    rim.seats([Seat(**one) for one in given])
     async with desk.keeper(make=True) as keeper:
         record = await keeper.store.load(desk.key)
         if not given and record is None:
@@ -86,7 +90,7 @@ def _show_move(desk: Desk, story: Story, turn: Turn | None, unmoved: str) -> Non
 @command(main, "append", TELLING)
 @click.argument("speaker")
 @click.argument("text", nargs=-1)
-@click.option("--heard-by", metavar="A,B", help="Who hears it, besides the speaker and the DM. Default: who is there.")
+@click.option("--heard-by", metavar="A,B", help="Who hears it, besides the speaker and the DM. Default: those present.")
 @click.option("--at", metavar="PLACE", help="Where it happens. Default: where the speaker is.")
 @click.option("--kind", type=click.Choice(SPOKEN), default="said", show_default=True)
 @click.option("--voice", metavar="NAME", help="The name to show, where the speaker speaks for someone else.")

@@ -40,7 +40,7 @@ HELP = (
     ("/recap [NAME]", "the story so far, as your character knows it"),
     ("/moments [NAME]", "what will be told of you"),
     ("/ledger", "promises, items, deaths, and the secrets that you know"),
-    ("/peek", "look behind the screen: /memory, /knows and /ledger show everyone's, secrets too; again: no more"),
+    ("/peek", "look behind the screen: /memory, /knows, /recap, /moments and /ledger show everyone's, secrets too; again: no more"),
     ("/save", "where this story is kept (it is saved after every round)"),
     ("/end", "an ending, now"),
     ("/quit", "leave; the story waits for you"),
@@ -123,7 +123,7 @@ class Terminal:
         self._table_commands: dict[str, Callable[[list[str]], Awaitable[None]]] = {name: getattr(self, f"_on_{name}") for name in _TAKES}
 
     @property
-    def _table(self) -> Any:
+    def _table(self) -> Table:
         return self._game.table
 
     def _may_see(self, hearers: Sequence[str]) -> bool:
@@ -205,7 +205,7 @@ class Terminal:
         nudge, self._nudge = self._nudge, None
         return nudge
 
-    async def _show(self, beats: Any) -> None:
+    async def _show(self, beats: AsyncIterator[Beat]) -> None:
         """Lets a round be seen. Where a model breaks off, the round goes on from the step that failed, a few times."""
         from talekeeper.errors import ModelFailed
 
@@ -503,7 +503,7 @@ class Terminal:
 
     async def _on_peek(self, words: list[str]) -> None:
         self._peeks = not self._peeks
-        shown = "/memory, /knows, /moments, /recap and /ledger show everyone's, secrets too; /peek again hides them"
+        shown = "/memory, /knows, /recap, /moments and /ledger show everyone's, secrets too; /peek again hides them"
         click.echo(dim(f"you look behind the screen: {shown}" if self._peeks else "you look at your own again"))
 
     async def _on_save(self, words: list[str]) -> None:

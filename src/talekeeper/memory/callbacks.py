@@ -23,7 +23,8 @@ from talekeeper.recipe import Note
 from talekeeper.remembering import Remembering
 from talekeeper.story import Story
 from talekeeper.summarize.extractive import judged_once
-from talekeeper.summarize.speech import PLAIN, Draft, clip
+from talekeeper.summarize.quotations import clip
+from talekeeper.summarize.sentences import PLAIN, Draft
 from talekeeper.summarize.threads import ITEMS, ends, item_key, met, settles, telling_words, vow
 
 CallbackKind = Literal["person", "place", "item", "promise", "threat"]

@@ -17,6 +17,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 from talekeeper import rim
 from talekeeper.errors import InvalidInput, WrongType, quoted
+from talekeeper.inside import read_once
 from talekeeper.kept import kept
 from talekeeper.marking import shaped
 from talekeeper.memory.naming import cast_of, key_of, met_seats, named_in
@@ -108,7 +109,7 @@ async def character_facts(story: Remembering, seat: str, character: str | None =
         raise WrongType(f"a character must be a seat's id or a name, not {type(character).__name__}")
     asked = character if character is not None else seat
     seats = await met_seats(story, seat, asked)
-    marks, value = await story._read_once(("all facts", seat), lambda: _all_facts(story, seat))
+    marks, value = await read_once(story, ("all facts", seat), lambda: _all_facts(story, seat))
     whose = _Whose(seats, [one.id for one in story.seats if one.role == "dm"], asked, value)
     rows = [row for key, rows in value.items() for row in map(Row._make, rows) if whose.has(key) or whose.is_met(row)]
     rows = [row for kind in KINDS for row in _capped(_newest(rows), kind, MAX_FACTS[kind])]

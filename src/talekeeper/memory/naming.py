@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from talekeeper.inside import read_once
 from talekeeper.kept import kept
 from talekeeper.model import Seat, Turn
 from talekeeper.remembering import Remembering
@@ -106,5 +107,5 @@ class SpeakersRead:
 
 async def met_seats(story: Remembering, seat: str, *more: str | None) -> tuple[Seat, ...]:
     """The seats that this one has heard, itself, and some more: that there are others must not show in what it is told (I3)."""
-    known = {*await story._read_once(("speakers", seat), lambda: story.gather(seat, SpeakersRead())), seat, *more}
+    known = {*await read_once(story, ("speakers", seat), lambda: story.gather(seat, SpeakersRead())), seat, *more}
     return tuple(other for other in story.seats if other.id in known)

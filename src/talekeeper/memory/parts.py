@@ -10,6 +10,7 @@ from typing import TypeAlias
 
 from talekeeper import rim
 from talekeeper.errors import WrongType, quoted
+from talekeeper.inside import read_once, seat_of
 from talekeeper.memory.callbacks import callback_notes, find_callbacks
 from talekeeper.memory.facts import character_facts, fact_notes
 from talekeeper.memory.scopes import MemoryService
@@ -27,7 +28,7 @@ OWN_FACTS, FACTS_OF_EACH, NEWEST_OF_EACH = 12, 2, 3
 
 async def facts(story: Story, seat: Seat) -> Notes:
     """A character's own facts; for a DM, the first few of every player character."""
-    return await story._read_once(("facts", seat.id), lambda: _facts(story, seat))
+    return await read_once(story, ("facts", seat.id), lambda: _facts(story, seat))
 
 
 async def _facts(story: Story, seat: Seat) -> Notes:
@@ -40,7 +41,7 @@ async def _facts(story: Story, seat: Seat) -> Notes:
 
 async def loose_ends(story: Story, seat: Seat) -> Notes:
     """What is worth bringing back."""
-    return await story._read_once(("loose ends", seat.id), lambda: _loose_ends(story, seat))
+    return await read_once(story, ("loose ends", seat.id), lambda: _loose_ends(story, seat))
 
 
 async def _loose_ends(story: Story, seat: Seat) -> Notes:
@@ -76,8 +77,7 @@ async def remember(
 
     Scoped memories are shown as a `MemoryService` with no settings shows them; `extras=await service.notes(seat)` has yours instead. What a
     recipe has no part for is not asked for to be shown."""
-    known = {one.id: one for one in story.seats}
-    rim.known_seat(seat, known)
+    who = await seat_of(story, seat)
     given = rim.extras(extras)
     asked: object = contributors
     if not isinstance(asked, Sequence) or not all(map(callable, asked)):
@@ -85,7 +85,7 @@ async def remember(
     parts = {part.name for part in recipe.volatile}
     notes: dict[str, Sequence[Note]] = {}
     for contributor in contributors:
-        for part, rows in (await contributor(story, known[seat])).items():
+        for part, rows in (await contributor(story, who)).items():
             if part in parts and rows:
                 notes[part] = [*notes.get(part, ()), *rows]
     return await story.context(seat, budget=budget, query=query, recipe=recipe, extras={**notes, **given})

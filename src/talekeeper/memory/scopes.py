@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 from talekeeper import rim
 from talekeeper.errors import Conflict, InvalidInput, TalekeeperError, UnknownTurn, WrongType, quoted
+from talekeeper.inside import made_once
 from talekeeper.marking import shaped
 from talekeeper.memory.entries import (
     CAUSE_TOKENS,
@@ -343,7 +344,7 @@ class MemoryService:
     async def _newest(self, seat: str, source: MemorySource, name: str, label: str) -> list[Note]:
         """What the seat knows of a scope, as notes."""
         known = await self._known(seat, source, name)
-        return self._story._made_once(("scope", seat, source, name, label, self._shown), known, lambda: self._as_notes(known, label))
+        return made_once(self._story, ("scope", seat, source, name, label, self._shown), known, lambda: self._as_notes(known, label))
 
     def _as_notes(self, known: Sequence[tuple[Marked, Sequence[Sequence[Any]]]], label: str) -> list[Note]:
         """The newest entries one by one, behind one line for all that came before."""

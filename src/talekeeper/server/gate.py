@@ -71,10 +71,7 @@ class Gate:
                 self._check_local(headers)
             if not is_open(scope["path"]):
                 scope["grant"], scope["granted"] = self._grant(scope, headers)
-                limits = self._limits()
-                wait = self._rates.take(scope["grant"].name, limits.rate, limits.burst)
-                if wait:
-                    raise slow_down(wait)
+                self._check_rate(scope["grant"])
             receive = self._measured(scope, headers, receive)
         except Problem as problem:
             self._metrics.refused(problem.code)
@@ -120,6 +117,13 @@ class Gate:
             raise Problem(403, "other-origin", "Without tokens this server answers its own pages only.")
 
     # -- how much ------------------------------------------------------------------------------------------------------------
+
+    def _check_rate(self, grant: Grant) -> None:
+        """Tokens have a rate. Whoever sits at this machine has none: they would only keep themselves waiting."""
+        limits = self._limits()
+        wait = self._rates.take(grant.name, limits.rate, limits.burst) if self._tokens is not None else 0.0
+        if wait:
+            raise slow_down(wait)
 
     def _measured(self, scope: Scope, headers: dict[str, str], receive: Receive) -> Receive:
         """What is received, up to the limit."""

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from talekeeper.model import Kind, Role
+from talekeeper.model import Kind, Role, SpokenKind
 from talekeeper.server import limits
 
 Name = Annotated[str, StringConstraints(min_length=1, max_length=limits.NAME)]
@@ -137,7 +137,7 @@ class NewTurn(Body):
         None, description="The seat that speaks; a player's own where it is left out. The dm may leave it empty for an event."
     )
     text: Text = Field(examples=["The innkeeper slides you a key."])
-    kind: Literal["said", "whisper", "thought", "event", "note"] = Field("said", description="A player may say, whisper and think.")
+    kind: SpokenKind = Field("said", description="A player may say, whisper and think.")
     heard_by: Names | None = Field(None, description="Who hears it besides the speaker and every DM; by default those present.")
     mentions: Names = Field(default_factory=list, description="Names that the turn is about, and that memories should keep.")
     location: Name | None = Field(None, description="Where it happens; by default where the speaker is. For the dm.")

@@ -27,7 +27,6 @@ from talekeeper.ports import (
     Read,
     Snapshot,
     Span,
-    Spending,
     StoryRecord,
     TextRecord,
     check_branches,
@@ -125,7 +124,7 @@ class _Story:
             config=record.config if commit.config is None else commit.config,
             branches=branches,
             channels={**record.channels, **commit.channels},
-            spending=record.spending if commit.spending is None else _sum(record.spending, commit.spending),
+            spending=record.spending if commit.spending is None else record.spending + commit.spending,
             health=record.health if commit.health is None else commit.health,
         )
 
@@ -206,12 +205,6 @@ def _outline(entry: Entry) -> Outline:
     return Outline(
         entry.branch, entry.seq, entry.kind, entry.voice, entry.channel, entry.tokens, not entry.text, entry.id, entry.extra
     )  # fmt: skip
-
-
-def _sum(one: Spending, other: Spending) -> Spending:
-    return Spending(
-        one.calls + other.calls, one.tokens_in + other.tokens_in, one.tokens_out + other.tokens_out, one.failures + other.failures
-    )
 
 
 def _own(commit: Commit) -> Commit:

@@ -15,7 +15,7 @@ from operator import attrgetter
 from typing import NamedTuple, TypeAlias
 
 from talekeeper.kept import kept, kept_table
-from talekeeper.summarize.speech import quotation, spoken_by
+from talekeeper.summarize.attribution import quotation, spoken_by
 from talekeeper.summarize.words import listed, normalise, read
 from talekeeper.tokens import estimate_hundredths
 
@@ -30,7 +30,7 @@ _LEAST = -1.0
 _ENOUGH = 1.5
 """What it must be worth to be taken once the fold is half full, and into a larger fold beside others."""
 _WEIGHTY = 8.0
-"""From this worth on, sentences of larger folds are held against each other: do they say the same?"""
+"""From this worth on, sentences are held against each other: do they say the same?"""
 _FILLER = 3.0
 """What any sentence is worth: some sentences are better than one only by what they have above that."""
 _BETTER = 0.3
@@ -71,11 +71,13 @@ def rank(worth: float, text: str) -> float:
     return worth / (_BASE + _costs[text])
 
 
-def choose(texts: Sequence[str], worths: Sequence[float], stretches: Sequence[int], limit: int) -> list[int]:
+def choose(
+    texts: Sequence[str], worths: Sequence[float], stretches: Sequence[int], limit: int, names: Sequence[Sequence[str]]
+) -> list[int]:
     """The places of the sentences that fit the limit together, in order; the best one alone, fitting or not, where they would be worth
-    less than that. Never none, if there are any."""
+    less than that. Never none, if there are any. `names`: whom each names."""
     costs = list(map(estimate_hundredths, texts))
-    chosen = _chosen(texts, worths, stretches, limit, costs, None)
+    chosen = _chosen(texts, worths, stretches, limit, costs, names, again=False)
     for at in chosen:
         _costs.note(texts[at], costs[at])
     return chosen
@@ -84,17 +86,17 @@ def choose(texts: Sequence[str], worths: Sequence[float], stretches: Sequence[in
 def choose_again(
     texts: Sequence[str], worths: Sequence[float], stretches: Sequence[int], limit: int, names: Sequence[Sequence[str]]
 ) -> list[int]:
-    """The same of sentences that were chosen before, for smaller folds, and may tell the same. `names`: whom each names."""
-    return _chosen(texts, worths, stretches, limit, list(map(_costs.__getitem__, texts)), names)
+    """The same of sentences that were chosen before, for smaller folds: they fill no room for its own sake."""
+    return _chosen(texts, worths, stretches, limit, list(map(_costs.__getitem__, texts)), names, again=True)
 
 
 def _chosen(
     texts: Sequence[str], worths: Sequence[float], stretches: Sequence[int], limit: int, costs: Sequence[int],
-    names: Sequence[Sequence[str]] | None,
+    names: Sequence[Sequence[str]], *, again: bool,
 ) -> list[int]:  # fmt: skip
     if not texts:
         return []
-    chosen = _take(texts, list(worths), stretches, limit, costs, names)
+    chosen = _take(texts, list(worths), stretches, limit, costs, names, again=again)
     best = max(worths)
     if not chosen or (sum([worths[at] for at in chosen]) < best / 2 and best not in [worths[at] for at in chosen]):
         return [worths.index(best)]
@@ -103,7 +105,7 @@ def _chosen(
 
 def _take(
     texts: Sequence[str], worths: list[float], stretches: Sequence[int], limit: int, costs: Sequence[int],
-    names: Sequence[Sequence[str]] | None,
+    names: Sequence[Sequence[str]], *, again: bool,
 ) -> list[int]:  # fmt: skip
     """The same in the order in which they were taken, while there is room."""
     queues, heads = _queued(worths, costs, stretches)
@@ -119,10 +121,10 @@ def _take(
         queue.pop()
         if cost > room:
             spare.append(at)
-        elif worth >= _ENOUGH or (room * 2 >= limit and not (names and chosen)):
+        elif worth >= _ENOUGH or (room * 2 >= limit and not (again and chosen)):
             text = texts[at]
             key = text.rstrip(_ENDS)
-            news = 0.0 if key in said else weighty.add(text, names[at]) if names and worth >= _WEIGHTY else 1.0
+            news = 0.0 if key in said else weighty.add(text, names[at]) if worth >= _WEIGHTY else 1.0
             if news == 1:
                 chosen.append(at)
                 room -= cost

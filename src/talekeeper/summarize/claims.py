@@ -14,7 +14,8 @@ from typing import NamedTuple
 
 from talekeeper.model import Turn
 from talekeeper.summarize.names import Name
-from talekeeper.summarize.speech import PLAIN, Draft, clip
+from talekeeper.summarize.quotations import clip
+from talekeeper.summarize.sentences import PLAIN, Draft
 from talekeeper.summarize.words import BREAKS, CONTENT, CUES, MARK, OWNS, STOP, Pattern, belongs, listed
 
 YOU = "@"

@@ -17,23 +17,12 @@ from operator import or_
 from talekeeper.kept import kept
 from talekeeper.model import Sentence, Turn, new_sentence
 from talekeeper.summarize import choice
+from talekeeper.summarize.attribution import SPEAKER, is_narrator, tell
 from talekeeper.summarize.names import known_terms, studied, terms_in
+from talekeeper.summarize.quotations import OPENING, clip
 from talekeeper.summarize.salience import Read
-from talekeeper.summarize.speech import (
-    ASIDE,
-    IDLE_TALK,
-    OPENING,
-    PLAIN,
-    SPEAKER,
-    TABLE_TALK,
-    UNREAD,
-    Draft,
-    clip,
-    drafts_of,
-    is_narrator,
-    marks_with_phrases,
-    tell,
-)
+from talekeeper.summarize.sentences import IDLE_TALK, PLAIN, TABLE_TALK, UNREAD, Draft
+from talekeeper.summarize.speech import drafts_of, marks_with_phrases
 from talekeeper.summarize.words import (
     CONTENT,
     MARK,
@@ -83,6 +72,12 @@ _ROLL, _TABLE, _CHATTER = MARK["roll"], MARK["table"], MARK["chatter"]
 _FOR_TABLE = _TABLE | _ROLL | NUMBER
 _LISTING = NUMBER | NAMEABLE
 _DIGITS = Pattern(r"\d+")
+_END = Pattern(r"[.!?…]")
+_ASIDE = Pattern(
+    r"\s?[(\[（][^()\[\]（）]{0,60}?(?:\b(?:\d*[dwкд]\d+|dc|ac|hp|ooc|roll\w*|nat(?:ural)?\s?\d+|crit\w*|würf\w*|wurf|tirada|jet"
+    r"|броск?\w*)\b|骰|检定|ダイス|判定|出目)[^()\[\]（）]{0,60}[)\]）]",
+    re.I,
+)
 _DICE_TALK = Pattern(
     r"\d\s*(?:\+|plus|minus|más|mas|плюс|加|足す|プラス)\s*\d"
     r"|\b(?=\w)(?:\d*[dwкд]\d{1,3}\b|to hit\b|nat(?:ural)?[ -]?(?:20|1|twenty|one)\b"
@@ -141,7 +136,7 @@ def _judge(drafts: list[Draft], known: Collection[str], voices: Collection[str],
         if not reading.row.signs.isascii():
             marks = marks_with_phrases(draft, said or whole)
         if marks & _DENIABLE:
-            marks &= ~_only_seems(reading.row, marks)
+            marks &= ~_only_seems(reading.row, marks, asked="?" in body and _asks(body))
         draft.marks = marks
         familiar = terms_in(body, reading.words, registry) if registry else ()
         if familiar:
@@ -182,10 +177,17 @@ def _denials() -> frozenset[str]:
     return listed("not") | listed("owing") | {"dead"}
 
 
-def _only_seems(row: Row, marks: int) -> int:
-    """The cues that are there by their words alone: what was not promised, "the dead" as such, a death in an "if", a debt of nothing."""
+def _asks(text: str) -> bool:
+    """Whether a sentence, or the first of several, is a question: someone may say behind it who asks."""
+    end = _END.search(text)
+    return end is not None and end[0] == "?"
+
+
+def _only_seems(row: Row, marks: int, *, asked: bool) -> int:
+    """The cues that are there by their words alone: what was not promised, "the dead" as such, a death in an "if" or in a question, a debt
+    of nothing."""
     norms = row.norms
-    supposed = _DEATH if norms and norms[0] in listed("if") else 0
+    supposed = _DEATH if asked or (norms and norms[0] in listed("if")) else 0
     if not supposed and _denials().isdisjoint(norms):
         return 0
     seems = real = 0
@@ -324,7 +326,7 @@ def _intends(row: Row) -> bool:
 _NEXT_TO_NOTHING = 0.01
 _BEHIND = 1000.0
 """By how much idle talk is put behind what tells something, and talk of the table behind that."""
-RULES = 1
+RULES = 3
 """The edition of these rules: one more whenever the same turns may be told in other words, so that nobody takes what an earlier version
 has stored for damage."""
 _ROOM = {"ru": 1.5, "zh": 1.6, "ja": 1.9}
@@ -352,7 +354,7 @@ def condense(turns: Sequence[Turn], *, limit: int, known: Collection[str] = ()) 
 def choose(drafts: list[Draft], limit: int) -> tuple[Sentence, ...]:
     """The same of sentences that were judged before."""
     texts, worths = [draft.text for draft in drafts], [draft.worth - _BEHIND * draft.rank for draft in drafts]
-    chosen = choice.choose(texts, worths, [draft.stretch for draft in drafts], limit)
+    chosen = choice.choose(texts, worths, [draft.stretch for draft in drafts], limit, [draft.keys for draft in drafts])
     if not any(drafts[at].dangling for at in chosen):
         return _fitting([_sentence(drafts[at]) for at in chosen], limit)
     return _fitting(_with_those_before(drafts, chosen, limit), limit)
@@ -415,12 +417,12 @@ def judged(turns: Sequence[Turn], known: Collection[str] = ()) -> list[Draft]:
     for stretch, (turn, lang) in enumerate(zip(turns, langs, strict=True)):
         text = turn.text
         if "(" in text or "[" in text or "（" in text:
-            text = ASIDE.sub("", text).strip() or text
+            text = _ASIDE.sub("", text).strip() or text
         for draft in drafts_of(text, lang, not narrators[stretch], whole):
             draft.sources, draft.stretch = (turn.id,), stretch
             draft.voice = draft.voice if narrators[stretch] else turn.voice
             if turn.kind == "event" or turn.kind == "note":
-                draft.worth = 1.0
+                draft.worth += 1.0
             drafts.append(draft)
     _judge(drafts, known, dict.fromkeys(draft.voice for draft in drafts if draft.voice), whole)
     lesser = {at for at, turn in enumerate(turns) if turn.kind in _MOVES or turn.voice.casefold() in listed("dice_voice")}

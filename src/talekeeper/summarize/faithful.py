@@ -21,7 +21,7 @@ from talekeeper.errors import InvalidInput
 from talekeeper.kept import kept
 from talekeeper.summarize.extractive import tells
 from talekeeper.summarize.names import Term, find_names, find_numbers, is_month, known_terms, marks_of, studied, terms_in
-from talekeeper.summarize.speech import split_sentences
+from talekeeper.summarize.sentences import split_sentences
 from talekeeper.summarize.words import CJK, MARK, PERSON, SMALL, STOP, UNSPACED, Pattern, Word, language, languages, listed, read
 from talekeeper.tokens import estimate_tokens
 

@@ -12,6 +12,7 @@ import asyncio
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from importlib import resources
 from inspect import isawaitable
 
@@ -19,8 +20,9 @@ from talekeeper import rim
 from talekeeper.errors import SummaryFailed, WrongType, reason_of
 from talekeeper.model import Sentence
 from talekeeper.ports import ChatModel, Message, Spending
-from talekeeper.summarize import faithful, posing, speech
+from talekeeper.summarize import attribution, faithful, posing
 from talekeeper.summarize.retelling import Telling, as_turn, retell
+from talekeeper.summarize.sentences import split_sentences
 from talekeeper.summarize.words import language
 from talekeeper.tokens import estimate_tokens
 
@@ -28,7 +30,7 @@ PROMPT = resources.files("talekeeper.summarize").joinpath("janitor.md").read_tex
 _WISH = "These must not be missing: {lost}. Write the whole again with them, in the same form and no longer."
 _TELLING = 4
 """Where so many names must survive and none is there, nor anything else that must, the summary is about something else."""
-_CITATION = re.compile(r"\s*\[\s*(\d+(?:\s*[,;–-]\s*\d+)*)\s*\]")
+_CITATION = re.compile(r"(?<!\s)\s*\[\s*(\d+(?:\s*[,;–-]\s*\d+)*)\s*\]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +108,9 @@ class Janitor:
             raise SummaryFailed(f"the model did not answer within {self.timeout:g} s")
         try:
             answer = task.result()
-        except (Exception, asyncio.CancelledError) as exc:  # the model's own cancellation: ours would have been raised by the waiting
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as exc:  # also its own cancellation (ours would have been raised by the waiting), or a panic of native code
             spend(Spending(calls=1, tokens_in=asked, failures=1))
             raise SummaryFailed(f"the model failed: {reason_of(exc)}") from exc
         if not isinstance(answer, str):
@@ -153,6 +157,7 @@ def _added(told: Sequence[Telling], rest: Sequence[str], pieces: Sequence[Piece]
 
 def cite(answer: str, pieces: Sequence[Piece]) -> tuple[Sentence, ...]:
     """The answer's sentences with the turns they cite; where a citation is absent or wrong, with the likeliest, marked as estimated."""
+    given = _Given(pieces)
     sentences: list[Sentence] = []
     start = 0
     for match in _CITATION.finditer(answer):
@@ -160,14 +165,14 @@ def cite(answer: str, pieces: Sequence[Piece]) -> tuple[Sentence, ...]:
         start = match.end()
         numbers = _numbers(match.group(1))
         valid = bool(numbers) and all(1 <= number <= len(pieces) for number in numbers)
-        *uncited, cited = speech.split_sentences(text) or [""]
-        sentences += [_estimate(sentence, pieces) for sentence in uncited]
+        *uncited, cited = split_sentences(text) or [""]
+        sentences += map(given.estimate, uncited)
         if cited:
-            sentences.append(_cited(cited, [pieces[number - 1] for number in numbers]) if valid else _estimate(cited, pieces))
+            sentences.append(given.cite(cited, [number - 1 for number in numbers]) if valid else given.estimate(cited))
         elif valid and sentences and not sentences[-1].estimated:
             more = (source for number in numbers for source in pieces[number - 1].sources)
             sentences[-1] = Sentence(sentences[-1].text, tuple(dict.fromkeys([*sentences[-1].sources, *more])))
-    sentences += [_estimate(sentence, pieces) for sentence in speech.split_sentences(answer[start:].strip())]
+    sentences += map(given.estimate, split_sentences(answer[start:].strip()))
     return tuple(sentence for sentence in sentences if sentence.text.strip(" ."))
 
 
@@ -182,23 +187,41 @@ def _numbers(text: str) -> list[int]:
     return numbers
 
 
-def _estimate(sentence: str, pieces: Sequence[Piece]) -> Sentence:
-    """The piece that shares the most words with the sentence is its likeliest source."""
-    words = set(re.findall(r"\w{3,}", sentence.casefold()))
-    best = max(pieces, key=lambda piece: len(words & set(re.findall(r"\w{3,}", piece.text.casefold()))))
-    return _cited(sentence, [best])._replace(estimated=True)
+class _Given:
+    """The pieces that a summary was made from: each is read once, however many sentences are held against it."""
+
+    def __init__(self, pieces: Sequence[Piece]) -> None:
+        self._pieces = pieces
+
+    @cached_property
+    def _words(self) -> list[set[str]]:
+        return [_words(piece.text) for piece in self._pieces]
+
+    @cached_property
+    def _posing(self) -> list[tuple[str, set[str]]]:
+        """Who speaks in each piece and is no narrator, and the names that they put before what they say."""
+        turns = [as_turn(0, piece.text) for piece in self._pieces]
+        return [("", set[str]()) if attribution.is_narrator(turn) else (turn.voice, _roles(turn.text)) for turn in turns]
+
+    def estimate(self, sentence: str) -> Sentence:
+        """The piece that shares the most words with the sentence is its likeliest source."""
+        words = _words(sentence)
+        shared = [len(words & known) for known in self._words]
+        return self.cite(sentence, [shared.index(max(shared))])._replace(estimated=True)
+
+    def cite(self, sentence: str, places: Sequence[int]) -> Sentence:
+        """A sentence with its sources. With a name before it that someone else put there (Tam says "Mira: I give you my gold."), it is told
+        as theirs."""
+        sources = tuple(dict.fromkeys(source for at in places for source in self._pieces[at].sources))
+        posing_as = _roles(sentence)
+        for voice, roles in [self._posing[at] for at in places] if posing_as else ():
+            if voice and voice.casefold() not in posing_as and not posing_as.isdisjoint(roles):
+                return Sentence(attribution.attributed(sentence, language(sentence), voice), sources)
+        return Sentence(sentence, sources)
 
 
-def _cited(sentence: str, pieces: Sequence[Piece]) -> Sentence:
-    """A sentence with its sources. With a name before it that someone else put there (Tam says "Mira: I give you my gold."), it is told as
-    theirs."""
-    sources = tuple(dict.fromkeys(source for piece in pieces for source in piece.sources))
-    posing_as = _roles(sentence)
-    for turn in [as_turn(0, piece.text) for piece in pieces] if posing_as else ():
-        own = not turn.voice or speech.is_narrator(turn) or turn.voice.casefold() in posing_as
-        if not own and not posing_as.isdisjoint(_roles(turn.text)):
-            return Sentence(speech.attributed(sentence, language(sentence), turn.voice), sources)
-    return Sentence(sentence, sources)
+def _words(text: str) -> set[str]:
+    return set(re.findall(r"\w{3,}", text.casefold()))
 
 
 def _roles(text: str) -> set[str]:

@@ -10,11 +10,12 @@ from typing import NamedTuple
 
 from talekeeper.kept import kept
 from talekeeper.model import Turn
+from talekeeper.summarize.attribution import quotation
 from talekeeper.summarize.claims import is_question
 from talekeeper.summarize.extractive import judged
 from talekeeper.summarize.faithful import LED, SHARE, also, common_to, complete, content_of, missing
 from talekeeper.summarize.posing import may_mislead
-from talekeeper.summarize.speech import PLAIN, Draft, quotation
+from talekeeper.summarize.sentences import PLAIN, Draft
 from talekeeper.summarize.threads import settles, telling_words
 from talekeeper.summarize.words import MARK, MONEY, NAMEABLE, NUMBER, PERSON, PLACE, THING, TIME, UNSPACED, language
 from talekeeper.tokens import estimate_tokens

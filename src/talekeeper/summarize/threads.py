@@ -13,7 +13,8 @@ from typing import NamedTuple
 from talekeeper.model import Turn
 from talekeeper.summarize.claims import LONGEST, doer, is_denied, is_question, speaker_of
 from talekeeper.summarize.names import Name
-from talekeeper.summarize.speech import PLAIN, Draft, clip
+from talekeeper.summarize.quotations import clip
+from talekeeper.summarize.sentences import PLAIN, Draft
 from talekeeper.summarize.words import (
     BREAKS,
     CONTENT,

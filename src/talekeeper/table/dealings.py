@@ -19,10 +19,15 @@ LETHAL = frozenset({"kill", "murder", "slay", "execute", "assassinate"})
 
 def say(case: Case, intent: Intent) -> Ruled:
     """Words without a deed. Whoever leads is answered; a companion's remark is for everyone and for nobody, unless it names someone."""
-    npc = case.npc(intent.npc) or next(iter(case.people if case.leads else ()), None)
+    npc = _listener(case, intent)
     if intent.hero or npc is None or not (case.leads or _is_for(npc, intent.words)):
         return Ruled("No roll. It is heard.", [case.beat("banter", intent.hero)])
     return Ruled("No roll. It is heard.", [case.beat("say", npc.id), case.met(npc)])
+
+
+def _listener(case: Case, intent: Intent) -> Npc | None:
+    """Whoever is spoken to. Where whoever leads names nobody, the first who is here listens."""
+    return case.npc(intent.npc) or next(iter(case.people if case.leads else ()), None)
 
 
 def _is_for(npc: Npc, words: str) -> bool:
@@ -41,7 +46,7 @@ def talk(case: Case, intent: Intent) -> Ruled:
 
 def wonder(case: Case, intent: Intent) -> Ruled:
     """A question that no topic answers."""
-    npc = case.npc(intent.npc) or next(iter(case.people if case.leads else ()), None)
+    npc = _listener(case, intent)
     if intent.hero or npc is None:
         return Ruled("No roll. It is heard.", [case.beat("banter" if intent.hero or not case.leads else "wonder", intent.hero)])
     return Ruled(f"{npc.name} cannot say.", [case.beat("unknown", npc.id), case.met(npc)])
@@ -203,8 +208,8 @@ def attack(case: Case, intent: Intent) -> Ruled:
 
 
 def promise(case: Case, intent: Intent) -> Ruled:
-    """A promise that the pack foresees, or one in the player's own words."""
-    npc = case.meant(intent)
+    """A promise that the pack foresees, or one in the player's own words. Made to nobody by name, whoever listens holds one to it."""
+    npc = case.meant(intent) or (None if intent.npc or intent.hero else _listener(case, intent))
     if npc is None:
         return case.missing(intent) if intent.npc else say(case, intent)
     vow = next((vow for vow in case.scenario.vows.values() if vow.to == npc.id and vow.id not in case.state.promises), None)

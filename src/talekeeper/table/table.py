@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from talekeeper.errors import Conflict, InvalidInput, TalekeeperError
+from talekeeper.inside import read_once
 from talekeeper.keeper import Keeper
 from talekeeper.memory.moments import AdventureMoment, adventure_moments
 from talekeeper.memory.parts import facts, loose_ends, remember
@@ -205,16 +206,16 @@ class Table:
 
     async def remember(self, seat: str, *, place: str | None, present: Sequence[str], query: str | None = None) -> Context:
         """The seat's context, with its facts and loose ends, and its memories of this place and of those who are here."""
-        return await self.story._read_once(
-            ("context", self.budgets, seat, place, tuple(present), query), lambda: self._remembered(seat, place, present, query)
+        return await read_once(
+            self.story, ("context", self.budgets, seat, place, tuple(present), query), lambda: self._remembered(seat, place, present, query)
         )
 
     async def _remembered(self, seat: str, place: str | None, present: Sequence[str], query: str | None) -> Context:
         budget = self.budgets.dm if seat == DM else self.budgets.pc
         notes: Mapping[str, Sequence[Note]] = {}
         if place is not None:
-            notes = await self.story._read_once(
-                ("notes", seat, place, *present), lambda: self.memory.notes(seat, location_id=place, npc_ids=present)
+            notes = await read_once(
+                self.story, ("notes", seat, place, *present), lambda: self.memory.notes(seat, location_id=place, npc_ids=present)
             )
         return await remember(self.story, seat, budget=budget, query=query, extras=notes, contributors=(facts, loose_ends))
 

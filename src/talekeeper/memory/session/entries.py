@@ -12,6 +12,7 @@ from typing import Any
 
 from talekeeper import rim
 from talekeeper.errors import DuplicateId, UnknownTurn
+from talekeeper.inside import ever_told
 from talekeeper.memory.session import message
 from talekeeper.memory.session.archive import PAGE
 from talekeeper.memory.session.message import Pair
@@ -46,7 +47,7 @@ async def add(story: Story, pair: Pair) -> None:
     try:
         await story.append_many(drafts_of(pair))
     except DuplicateId as exc:
-        known = await story._ever_told(_ids(pair.id))
+        known = await ever_told(story, _ids(pair.id))
         version, newest = story.version, await story.turns(newest=True, limit=1)
         drafts = {draft.id: draft for draft in drafts_of(pair)}
         begun = drafts.get(newest[-1].id) if newest else None
@@ -74,7 +75,7 @@ async def take_in(story: Story, stored: Stored) -> set[str]:
     """Appends what the log never had, in one step: all of it is in the log then, or, where that fails or is interrupted, none of it. What
     others forgot is forgotten here. Returns the ids of what is forgotten."""
     for attempt in range(TRIES):
-        known = await story._ever_told([EARLIER, *(half for name in _names(stored) for half in _ids(name))])
+        known = await ever_told(story, [EARLIER, *(half for name in _names(stored) for half in _ids(name))])
         for name in stored.forgotten:
             if any(known.get(half) for half in _ids(name)):
                 await forget(story, name)
@@ -134,7 +135,7 @@ async def earlier(story: Story) -> str:
 async def now(story: Story, pair: Pair) -> Pair | None:
     """A turn that is stored as it reads now; None where it was undone or forgotten. What the log never had stays as it is."""
     halves = {USER: pair.user, ASSISTANT: pair.assistant}
-    known = await story._ever_told(_ids(pair.id))
+    known = await ever_told(story, _ids(pair.id))
     for half in halves:
         if f"{pair.id}/{half}" in known:
             halves[half] = await _reads(story, f"{pair.id}/{half}")

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 from talekeeper import rim
 from talekeeper.errors import InvalidInput, MemoryBudgetExceeded, MissingKey, StoreClosed, UnknownTurn, WrongType, quoted
+from talekeeper.inside import recap_at_once
 from talekeeper.keeper import Keeper
 from talekeeper.memory.session import entries, message, states
 from talekeeper.memory.session.archive import Archive, result
@@ -267,7 +268,7 @@ class DefaultShortTermMemory:
         story = await self._opened()
         room = limit - self._count(message.SUMMARY_OPEN) - self._count(message.SUMMARY_CLOSE)
         while True:
-            recap = await story._recap(ASSISTANT, keep, max(0, room), pending and limit > 0, at_once=True)  # both hear everything
+            recap = await recap_at_once(story, ASSISTANT, keep, max(0, room), pending and limit > 0)  # both hear everything
             told = message.disarm(recap.text)
             summary = message.SUMMARY_OPEN + told + message.SUMMARY_CLOSE if told else ""
             if not summary or (self._adds_up and told == recap.text) or self._count(summary) <= limit:

@@ -67,6 +67,8 @@ class StoreFile:
     durable: bool
     busy_timeout: float
     access: str = "mode=rw"
+    for_reading: bool = False
+    """Whether it was opened for reading by wish, and not because it cannot be written."""
 
     @property
     def read_only(self) -> bool:
@@ -83,6 +85,11 @@ class StoreFile:
         if busy_timeout is not None:
             db.execute(f"PRAGMA busy_timeout = {int(busy_timeout * 1000)}")
         return db
+
+    def refusal(self) -> StoreReadOnly:
+        """What someone is told who would write to a file that was opened for reading."""
+        by_wish = f"{str(self.path)!r} was opened for reading: open it for writing, then retry"
+        return StoreReadOnly(by_wish if self.for_reading else unwritable(self.path))
 
     def error(self, exc: Exception) -> Exception:
         """What the caller gets to see for an error of SQLite or of its driver."""
@@ -101,7 +108,7 @@ def open_file(path: Path, *, durable: bool, busy_timeout: float, read_only: bool
         _free_sidecars(path)
     last: sqlite3.Error | None = None
     for access in ways_in(path, read_only):
-        file = StoreFile(path, durable, busy_timeout, access)
+        file = StoreFile(path, durable, busy_timeout, access, read_only)
         try:
             _prepare(file)
         except sqlite3.Error as exc:
@@ -146,8 +153,11 @@ def _writable(path: Path) -> bool:
     return os.access(path, os.W_OK, effective_ids=os.access in os.supports_effective_ids)
 
 
-def _unwritable(path: Path) -> str:
-    """Why a file cannot be written, and what to do: it may be its log or index that is in the way."""
+def unwritable(path: Path) -> str:
+    """Why a file cannot be written, and what to do: it may be its disk, or its log or index, that is in the way."""
+    with suppress(OSError):
+        if os.statvfs(path).f_flag & os.ST_RDONLY:
+            return f"{str(path)!r} is on a read-only disk: copy it to one that can be written"
     barred = [repr(str(beside)) for beside in _sidecars(path) if _writable(path) and not _writable(beside)]
     if not barred:
         return f"{str(path)!r} may be read but not written: check its permissions"
@@ -277,7 +287,7 @@ def translate(exc: Exception, path: Path) -> Exception:
     """What the caller gets to see for an error of SQLite or of its driver; what is neither stays as it is."""
     name, code = repr(str(path)), _code(exc)
     if code == sqlite3.SQLITE_READONLY:
-        return StoreReadOnly(f"{_unwritable(path)} ({exc})")
+        return StoreReadOnly(f"{unwritable(path)} ({exc})")
     if code in _MEANINGS:
         kind, advice = _MEANINGS[code]
         return kind(f"{name} {advice} ({exc})")

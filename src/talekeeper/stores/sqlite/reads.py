@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
+from typing import TypeVar
 
 from talekeeper.errors import UnknownBranch, UnknownStory
 from talekeeper.model import MemoryKey
@@ -12,9 +13,7 @@ from talekeeper.ports import (
     Branch,
     Entry,
     Extent,
-    FoldRecord,
     Found,
-    GatheredRecord,
     Head,
     Outline,
     Position,
@@ -24,12 +23,12 @@ from talekeeper.ports import (
     Span,
     Spending,
     StoryRecord,
-    TextRecord,
 )  # fmt: skip
 from talekeeper.stores.sqlite.file import SQL, transaction
 from talekeeper.stores.sqlite.rows import (
     FIRST_BRANCH,
     MAX_STORY,
+    Row,
     decode_as,
     encode,
     entries_of,
@@ -41,6 +40,8 @@ from talekeeper.stores.sqlite.rows import (
     text_of,
     token,
 )  # fmt: skip
+
+T = TypeVar("T")
 
 OUTLINES_TO_A_ROW = 5
 """So many outlines are as quickly read as a row with its text, about."""
@@ -104,9 +105,9 @@ def fetch(db: sqlite3.Connection, request: Read) -> Found:
         return Found(
             entries=_entries(db, request),
             outlines=_outlines(db, request),
-            folds=_folds(db, request),
-            texts=_texts(db, request),
-            gathered=_gathered(db, request),
+            folds=_of_folds(db, request, "folds", "all_folds", fold_of),
+            texts=_of_folds(db, request, "texts", "all_texts", text_of),
+            gathered=_of_folds(db, request, "gathered", "all_gathered", gathered_of),
             snapshot=_snapshot(db, request.story, request.snapshot_on),
         )
 
@@ -154,25 +155,16 @@ def _places(story: int, positions: Sequence[Position]) -> list[int]:
     return [place for branch, seq in positions for start, end in (starts[branch],) if start <= (place := start + seq) <= end]
 
 
-def _folds(db: sqlite3.Connection, request: Read) -> list[FoldRecord]:
+def _of_folds(db: sqlite3.Connection, request: Read, of_some: str, of_all: str, noun: Callable[[Row], T]) -> list[T]:
+    """What there is of the folds that are asked for: themselves, the texts of models, or what was gathered over them. By the names of the
+    statements for some of them, and for all."""
     if request.all_folds:
-        return [fold_of(row) for row in db.execute(SQL["all_folds"], (request.story,))]
-    wanted = {"story": request.story, "wanted": encode(request.folds)}
-    return [fold_of(row) for row in db.execute(SQL["folds"], wanted)] if request.folds else []
-
-
-def _texts(db: sqlite3.Connection, request: Read) -> list[TextRecord]:
-    if request.all_folds:
-        return [text_of(row) for row in db.execute(SQL["all_texts"], (request.story,))]
-    wanted = {"story": request.story, "wanted": encode(request.folds)}
-    return [text_of(row) for row in db.execute(SQL["texts"], wanted)] if request.folds else []
-
-
-def _gathered(db: sqlite3.Connection, request: Read) -> list[GatheredRecord]:
-    if request.all_folds:
-        return [gathered_of(row) for row in db.execute(SQL["all_gathered"], (request.story,))]
-    wanted = {"story": request.story, "wanted": encode(request.folds)}
-    return [gathered_of(row) for row in db.execute(SQL["gathered"], wanted)] if request.folds else []
+        rows = db.execute(SQL[of_all], (request.story,))
+    elif request.folds:
+        rows = db.execute(SQL[of_some], {"story": request.story, "wanted": encode(request.folds)})
+    else:
+        return []
+    return [noun(row) for row in rows]
 
 
 def is_all(db: sqlite3.Connection, story: int, extent: Extent | None) -> bool:

@@ -19,7 +19,7 @@ from json import JSONDecodeError
 from pathlib import Path
 from typing import Any, TypeVar
 
-from talekeeper.errors import StoreClosed, StoreReadOnly, TalekeeperError
+from talekeeper.errors import StoreClosed, TalekeeperError
 from talekeeper.model import MemoryKey
 from talekeeper.ports import Commit, Found, Head, Postings, Read, StoryRecord
 from talekeeper.stores.sqlite import reads
@@ -30,7 +30,8 @@ from talekeeper.stores.sqlite.writer import Jobs, Writer
 T = TypeVar("T")
 
 HELD_SECONDS = 0.005
-"""So long a story that writes alone may keep the loop waiting: commits take no turn of it then, which costs as much as all else of them."""
+"""So long a story that writes alone may keep the event loop from others. Until then its commits return without a turn of the loop, which
+would cost as much as the commit itself."""
 
 FEW_ROWS = 128
 """Up to so many, a read costs less than the way to another thread and back."""
@@ -172,7 +173,7 @@ class SqliteStore:
         if self._closing is not None:
             raise _closed(self._file)
         if self._writer is None:
-            raise StoreReadOnly(f"{str(self._file.path)!r} was opened for reading: it cannot be written")
+            raise self._file.refusal()
         works, loop = self._works, self._loop
         if not works and not self._held:
             loop.call_soon(self._hand_over)
@@ -182,8 +183,8 @@ class SqliteStore:
         return future
 
     def _hand_over(self) -> None:
-        """At the end of a round of the loop: everything that waits goes to the writer; later, while those are told who waited before, so
-        that what they write next comes along. Who was alone may write at once from now on.
+        """Runs at the end of a round of the loop, and gives the writer everything that waits. While callers of an earlier batch are still
+        being told, it waits a round longer, so that what they write next comes along. Who wrote alone may write at once from now on.
 
         (Two halves of a crowd, one written while the other renders, would take longer: both need Python's one lock all the time.)"""
         if self._works and self._writer is not None and self._writer.telling and self._closing is None:

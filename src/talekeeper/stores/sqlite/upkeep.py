@@ -4,7 +4,8 @@
 - *Arrivals*, written in the order in which a crowd of stories appended them, are put in their places, many of a story at a time.
 - An *erasure* is committed like any write, and answered when it is physical: the index is merged into one segment, so that none keeps an
   erased term; the file is rewritten, since SQLite may leave copies of moved rows in the slack of its pages; the log is cut to nothing.
-  What is not finished (another process reads for too long, no room, a crash) stays noted in the file and is done when it is next opened.
+  What is not finished (a large file, another process that reads for too long, no room, a crash) stays noted in the file and is done when it
+  is closed, or next opened.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ PLACED_AT_ONCE = 500
 """… about so many at a time."""
 MERGED_AT_ONCE = 500
 CHECKPOINT_PAGES = 1_000
-VACUUM_BYTES = 256 << 20
-"""A larger file is not rewritten by an erasure: that would stop all writers for too long. `VACUUM` it by hand."""
+REWRITTEN_AT_ONCE = 256 << 20
+"""A file of more bytes is rewritten for an erasure only when it is closed: before, that would stop all writers for too long."""
 LAST_BRANCH = (1 << STORY_BITS + BRANCH_BITS) - 1
 """Of the last story; as a mask, what tells the branch of an arrival by its number."""
 _PAUSE = 0.001  # between two steps, so that the writer gets the lock
@@ -69,6 +70,7 @@ class Upkeep:
     def close(self) -> None:
         """Finishes erasures, checkpoints and lets go. Blocks."""
         self._closing.set()
+        self.purge(lambda: None)
         self._queue.put(None)
         self._thread.join()
         self._do(self._truncate)
@@ -116,11 +118,8 @@ class Upkeep:
                 return  # one of the erasures before has done it for all
             self._merge()
             with lock:
-                if self._size() <= VACUUM_BYTES:
-                    patiently(self._file.busy_timeout, lambda: db.execute("VACUUM"))
-                else:
-                    log.warning("too large to rewrite", extra={"path": str(self._file.path)})
-                if self._truncate():
+                rewritten = self._rewrite()
+                if self._truncate() and rewritten:
                     with self._transaction():
                         db.execute(SQL["clear_erasures"], (newest,))
         finally:
@@ -138,9 +137,14 @@ class Upkeep:
             pages = MERGED_AT_ONCE
             self._closing.wait(_PAUSE)
 
-    def _size(self) -> int:
-        ((pages,), (size,)) = (self._ledger.db.execute(f"PRAGMA {name}").fetchone() for name in ("page_count", "page_size"))
-        return int(pages * size)
+    def _rewrite(self) -> bool:
+        """Rewrites the file. False where it is too large to do so before it is closed."""
+        db = self._ledger.db
+        ((pages,), (size,)) = (db.execute(f"PRAGMA {name}").fetchone() for name in ("page_count", "page_size"))
+        if pages * size > REWRITTEN_AT_ONCE and not self._closing.is_set():
+            return False
+        patiently(self._file.busy_timeout, lambda: db.execute("VACUUM"))
+        return True
 
     def _truncate(self) -> bool:
         """Copies the log into the file and cuts it. False where someone reads in it for too long."""

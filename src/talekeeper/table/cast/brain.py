@@ -198,11 +198,7 @@ class ModelBrain:
 
     def _account(self, role: str) -> Callable[[Spending], None]:
         def spend(more: Spending) -> None:
-            so_far = self.spent.get(role, Spending())
-            self.spent[role] = Spending(
-                so_far.calls + more.calls, so_far.tokens_in + more.tokens_in, so_far.tokens_out + more.tokens_out,
-                so_far.failures + more.failures,
-            )  # fmt: skip
+            self.spent[role] = self.spent.get(role, Spending()) + more
 
         return spend
 
