@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator
-from contextlib import aclosing
+from collections.abc import AsyncIterator, Iterator
+from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.conftest import OpenKeeper
@@ -19,6 +20,7 @@ import talekeeper as tk
 from talekeeper.ports import Spending
 from talekeeper.summarize import faithful
 from talekeeper.table.cast import Mishap, Model, ModelBrain, Patience, Request, chat, find
+from talekeeper.table.cast.hosted import Hosted
 from talekeeper.table.cast.local import bounded
 from talekeeper.table.cast.models import answer, listen
 from talekeeper.table.commands import command_from_json
@@ -211,26 +213,36 @@ def served(smollm2: Path) -> Iterator[str]:
     del server
 
 
+@asynccontextmanager
+async def behind(url: str, **settings: Any) -> AsyncIterator[Model]:
+    """The model behind that server. Its connections are closed in the end: they belong to this test's event loop."""
+    model = find("openai:smollm2", base_url=url, **settings)
+    assert isinstance(model, Hosted)
+    async with model.model:
+        yield model
+
+
 @pytest.mark.enable_socket
 async def test_a_server_that_speaks_openais_protocol_will_do(served: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TALEKEEPER_API_KEY", "open sesame")
     spent: list[Spending] = []
-    model = find("openai:smollm2", base_url=served, temperature=0.2, seed=3)
     pieces: list[str] = []
-    with pytest.raises(tk.ModelFailed, match="reached its limit of 12 tokens"):
-        await take_down(listen(model, Request(SHORT, max_tokens=12, spend=spent.append), PATIENT), pieces)
-    assert len([piece for piece in pieces if piece]) > 4, "it streams"
-    assert spent[0].tokens_out == 12
-    assert spent[0].tokens_in > 5
-    said = await answer(model, Request(SHORT, schema={"type": "object", "properties": {"a": YES}, "required": ["a"]}), PATIENT)
-    assert said.replace(" ", "").replace("\n", "") in ('{"a":"yes"}', '{"a":"no"}')
+    async with behind(served, temperature=0.2, seed=3) as model:
+        with pytest.raises(tk.ModelFailed, match="reached its limit of 12 tokens"):
+            await take_down(listen(model, Request(SHORT, max_tokens=12, spend=spent.append), PATIENT), pieces)
+        assert len([piece for piece in pieces if piece]) > 4, "it streams"
+        assert spent[0].tokens_out == 12
+        assert spent[0].tokens_in > 5
+        said = await answer(model, Request(SHORT, schema={"type": "object", "properties": {"a": YES}, "required": ["a"]}), PATIENT)
+        assert said.replace(" ", "").replace("\n", "") in ('{"a":"yes"}', '{"a":"no"}')
 
 
 @pytest.mark.enable_socket
 async def test_a_wrong_key_is_refused_for_good(served: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MY_KEY", "open barley")
-    with pytest.raises(tk.ModelFailed, match="401") as caught:
-        await answer(find("openai:smollm2", base_url=served, key_from="MY_KEY"), Request(SHORT, max_tokens=3), PATIENT)
+    async with behind(served, key_from="MY_KEY") as model:
+        with pytest.raises(tk.ModelFailed, match="401") as caught:
+            await answer(model, Request(SHORT, max_tokens=3), PATIENT)
     assert caught.value.lasting
 
 
