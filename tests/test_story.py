@@ -1485,6 +1485,16 @@ async def test_a_closed_keeper_says_so(keeper: tk.Keeper, story: tk.Story) -> No
         await story.append("dm", "Too late.")
 
 
+async def test_whoever_closes_a_keeper_too_waits_until_it_is_closed(open_file: OpenKeeper, tmp_path: Path) -> None:
+    keeper = await open_file()
+    await tell(await keeper.story(KEY, seats=TABLE), 40)
+    first = asyncio.create_task(keeper.close())
+    await asyncio.sleep(0)
+    await keeper.close()
+    assert not list(tmp_path.glob("*-wal")), "the last connection takes the write-ahead log along"
+    await first
+
+
 # -- counting ----------------------------------------------------------------------------------------------------------
 
 

@@ -87,9 +87,12 @@ class Keeper:
 
     async def close(self) -> None:
         """Stops what runs in the background, stores what was derived, and closes the store. Acknowledged turns are safe without it."""
-        store, self._store = self._store, None
-        if store is None:
-            return
+        async with self._door:  # who closes it a second time waits for the first
+            store, self._store = self._store, None
+            if store is not None:
+                await self._wind_up(store)
+
+    async def _wind_up(self, store: Store) -> None:
         running, lines = list(self._behind.values()), [hot for _, hots in self._stories.values() for hot in hots.values()]
         self._behind.clear()
         self._stories.clear()
