@@ -1495,6 +1495,18 @@ async def test_whoever_closes_a_keeper_too_waits_until_it_is_closed(open_file: O
     await first
 
 
+async def test_the_sources_of_a_fold_over_several_circles_come_in_the_order_of_telling(keeper: tk.Keeper) -> None:
+    story = await keeper.story(KEY, seats=SMALL)
+    circles = (None, ["rogue"], ["bard"])
+    told = await story.append_many([tk.Draft("dm", deed(n), heard_by=circles[n % 3]) for n in range(300)])
+    order = {turn.id: turn.seq for turn in told}
+    folds = [fold for fold in await story.folds("dm") if fold.level]
+    assert folds
+    for fold in folds:
+        numbers = [order[id] for id in await story.sources(fold)]
+        assert numbers == sorted(numbers)
+
+
 # -- counting ----------------------------------------------------------------------------------------------------------
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from functools import cache, partial
+from operator import attrgetter
 
 from talekeeper.cuts import model_cut
 from talekeeper.errors import Conflict, UnknownFold, WrongType, quoted
@@ -73,7 +74,8 @@ class Tracing:
         return await self._hot.supply(lambda: self._hot.state.shelf.node(key))
 
     async def sources(self, thing: Context | Block | Item | Fold | str) -> tuple[str, ...]:
-        """The ids of all turns that a context, a block, an item or a fold stands for, in order."""
+        """The ids of all turns that a context, a block, an item or a fold stands for: those of a fold in the order in which they were told,
+        parts in the order in which they are shown."""
         hot = self._hot
         if isinstance(thing, Context | Block):
             parts = thing.blocks if isinstance(thing, Context) else thing.items
@@ -83,5 +85,5 @@ class Tracing:
         else:
             node = await self._node(thing.id if isinstance(thing, Fold) else thing)
             leaves = await hot.supply(lambda: list(leaves_after([node], 0, hot.state.shelf.children)))
-            ids = [ref.id for leaf in reversed(leaves) for ref in leaf.refs]
+            ids = [ref.id for ref in sorted((ref for leaf in leaves for ref in leaf.refs), key=attrgetter("seq"))]
         return tuple(dict.fromkeys(ids))
