@@ -196,7 +196,6 @@ def _encounter(t: Table) -> sc.Encounter:
         when=t.when(),
         intro=t.texts("intro", 1),
         press=t.texts("press", 2),
-        words=t.texts("words"),
         grit=t.get("grit", int, 2),
         deadly=t.get("deadly", bool, False),
         ways=tuple(_deed(one) for one in t.tables("ways", 2)),

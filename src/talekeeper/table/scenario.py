@@ -204,7 +204,6 @@ class Encounter:
     when: Conditions = ()
     intro: Texts
     press: Texts
-    words: Texts = ()
     grit: int = 2
     deadly: bool = False
     ways: tuple[Deed, ...] = ()
