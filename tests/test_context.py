@@ -796,3 +796,15 @@ async def test_what_is_told_in_few_words_stands_under_the_place_where_it_happene
             for label, named in re.findall(r"\((smithy|foundry|square)\)|keeper of the (\w+)", folds):
                 here = label or here
                 assert not named or named == here, told
+
+
+@pytest.mark.parametrize("budget", [2000, 3000, 4000, 8000])
+async def test_the_past_is_told_once_in_the_same_words(keeper: tk.Keeper, budget: int) -> None:
+    story = await keeper.story(KEY, seats=SEATS)
+    vow = "I promise you forty crowns by midnight at the mill of Mara, on my honour as a captain of Ashford."
+    deed = "Captain Hale{0} counts {0} silver coins at the gate of Fort{0} and gives a key to Sir Odo{0}."
+    await story.append_many([tk.Draft("dm", deed.format(n) if n % 17 else vow, location=f"hall {n // 20}") for n in range(2000)])
+    context = await story.context("rogue", budget=budget)
+    told = next(block for block in context.blocks if block.name == "story")
+    assert {"digest", "fold"} <= {item.kind for item in told.items}
+    assert told.text.count("forty crowns by midnight") == 1

@@ -7,7 +7,7 @@ takes no line of its own: it stands under its neighbour's. Every turn stays unde
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -77,8 +77,16 @@ class Line:
         return new_item((text, tokens, "turn", (self.turn.id,), (), 1, False))
 
 
-Digests: TypeAlias = "Recent[tuple[str | int, ...], tuple[Sequence[Item], Item | None]]"
-"""Digests by who remembers, their room and the identities of the items they stand for, which are kept with them."""
+class Digest(NamedTuple):
+    """Many folds in one paragraph (None where not even a word fits), the sentences in it, and the folds' own items."""
+
+    item: Item | None
+    texts: frozenset[str]
+    of: Sequence[Item]
+
+
+Digests: TypeAlias = "Recent[tuple[str | int, ...], Digest]"
+"""Digests by who remembers, their room, the identities of the items they stand for, and what was told before and is left out."""
 
 
 @dataclass(slots=True)
@@ -217,7 +225,7 @@ class _Fitting:
     hush: bool
     unfold: Unfold
     large: bool
-    wider: dict[str, Item] = field(default_factory=dict)
+    wider: dict[str, Digest] = field(default_factory=dict)
 
     def cost(self, node: Node) -> int:
         shown = _shown(node, self.sources)
@@ -256,10 +264,10 @@ class _Fitting:
             return 0
         before = self.cost(node)
         digest = self._digest(finer, before + more)
-        if digest is None or digest.tokens <= before:
+        if digest.item is None or digest.item.tokens <= before:
             return 0
         self.wider[node.key] = digest
-        return digest.tokens - before
+        return digest.item.tokens - before
 
     def _unfold(self, nodes: Sequence[Node], spare: int) -> list[Node | Line]:
         """The folds, all of them as small as can be, in order; the newest as the turns they stand for, while there is room."""
@@ -296,28 +304,32 @@ class _Fitting:
         near = next((at for at in range(kept, 0, -1) if nodes[at - 1].level >= FAR), 0) if self.large else 0
         if not 0 < near < kept:
             digests = [self._digest(nodes[:kept], left)]
-        elif sum(map(self.cost, nodes[near:kept])) <= left - far_room:
-            digests, kept = [self._digest(nodes[:near], far_room)], near
         else:
-            digests = [self._digest(nodes[:near], far_room), self._digest(nodes[near:kept], left - far_room)]
-        told = [digest for digest in digests if digest is not None]
-        return self._paragraphs(nodes[kept:], told) if len(told) == len(digests) else []
+            digests = [self._digest(nodes[:near], far_room)]
+            if sum(map(self.cost, nodes[near:kept])) <= left - far_room:
+                kept = near
+            else:
+                digests.append(self._digest(nodes[near:kept], left - far_room, digests[0].texts))
+        told = [digest.item for digest in digests if digest.item is not None]
+        said = frozenset[str]().union(*(digest.texts for digest in digests))
+        return self._paragraphs(nodes[kept:], told, said) if len(told) == len(digests) else []
 
-    def _digest(self, nodes: Sequence[Node], room: int) -> Item | None:
-        """All that the folds tell, in one paragraph; None where not even a word fits. Made once, as long as the same is to be told."""
+    def _digest(self, nodes: Sequence[Node], room: int, told: frozenset[str] = _NOTHING) -> Digest:
+        """All that the folds tell, in one paragraph, without what was told before. Made once, as long as the same is to be told."""
         sources = self.sources
         items, own = [fold_item(node, sources) for node in nodes], "" if self.large else sources.own
-        key: tuple[str | int, ...] = (own, self.large, room, *map(id, items))
+        again = frozenset[str]().union(*(_shown(node, sources).texts & told for node in nodes)) if told else _NOTHING
+        key: tuple[str | int, ...] = (own, self.large, room, *map(id, items), *sorted(again))
         known = sources.digests.get(key)
         if known is None:
-            known = items, _make_digest(nodes, items, room, own, sources, large=self.large)
+            known = _make_digest(nodes, items, room, own, sources, again, large=self.large)
             sources.digests.put(key, known)
-        return known[1]
+        return known
 
-    def _paragraphs(self, parts: Sequence[Node | Line], items: Sequence[Item] = ()) -> list[Item]:
-        """The items of folds and turns, in order. What has nothing to tell goes under the fold before it, else the one after it; nothing is
-        told in the same words by two of them."""
-        items, place, silent, told = list(items), None, list[Item](), set[str]()
+    def _paragraphs(self, parts: Sequence[Node | Line], items: Sequence[Item] = (), said: frozenset[str] = _NOTHING) -> list[Item]:
+        """The items of folds and turns, in order, behind `items`, which have told what is `said`. What has nothing to tell goes under the
+        fold before it, else the one after it; nothing is told in the same words by two of them."""
+        items, place, silent, told = list(items), None, list[Item](), set(said)
         last = len(items) - 1  # the newest fold
         for part in self._braided(parts):
             if isinstance(part, Line):
@@ -325,7 +337,8 @@ class _Fitting:
                 place = None
                 continue
             first = _shown(part[0], self.sources)
-            texts = first.texts.union(*[_shown(node, self.sources).texts for node in part[1:]]) if len(part) > 1 else first.texts
+            wider = self.wider.get(part[0].key)
+            texts = wider.texts if wider else first.texts.union(*[_shown(node, self.sources).texts for node in part[1:]])
             if (texts and texts <= told) or (self.hush and first.quiet):
                 for node in part:
                     if last < 0:
@@ -336,7 +349,7 @@ class _Fitting:
             again = texts & told
             if len(part) == 1:
                 (node,) = part
-                item = self.wider.get(node.key) or fold_item(node, self.sources, placed=node.location != place, without=again)
+                item = self._wide(node, told) or fold_item(node, self.sources, placed=node.location != place, without=again)
                 place = node.location
             else:
                 item, place = _braid(part, self.sources, again), None
@@ -346,6 +359,13 @@ class _Fitting:
             told |= texts
             last, silent = len(items) - 1, []
         return [*silent, *items]
+
+    def _wide(self, node: Node, told: Collection[str]) -> Item | None:
+        """The fold as it is told at more length, without what was told before; None where it is not told so."""
+        wider = self.wider.get(node.key)
+        if wider is None or wider.item is None or wider.texts.isdisjoint(told):
+            return wider and wider.item
+        return self._digest(self.sources.children_of(node), wider.item.tokens, frozenset(told)).item
 
     def _braided(self, parts: Sequence[Node | Line]) -> Iterator[Line | list[Node]]:
         """The parts, in order; a few chunks of several channels whose sentences are of the same time go together."""
@@ -413,11 +433,15 @@ def _own_first(sentences: Sequence[Sentence], own: str) -> list[Sentence]:
     ]
 
 
-def _make_digest(nodes: Sequence[Node], items: Sequence[Item], room: int, own: str, sources: Sources, *, large: bool) -> Item | None:
-    sentences = _own_first(in_order((node, sources.sentences(node)) for node in nodes), own)
+def _make_digest(
+    nodes: Sequence[Node], items: Sequence[Item], room: int, own: str, sources: Sources, without: frozenset[str], *, large: bool
+) -> Digest:
+    everything = in_order((node, sources.sentences(node)) for node in nodes)
+    sentences = _own_first([sentence for sentence in everything if sentence.text not in without], own)
     known = tuple(dict.fromkeys(name for node in nodes for name in node.known))
     limit = int(room * PLACED) if large and any(sentence.place for sentence in sentences) else room - 2
     limit = _as_estimated(limit, sentences, sources.count)
+    chosen: Sequence[Sentence] = ()
     text, tokens = "", room + 1
     while tokens > room and limit > 0 and sentences:
         whole = _merged(sentences, limit, known, sources)
@@ -425,16 +449,17 @@ def _make_digest(nodes: Sequence[Node], items: Sequence[Item], room: int, own: s
         if not large and 0 < (over := whole.tokens - room) < limit:  # with their places; others may make better use of the room
             others = _cut(_merged(sentences, limit - over, known, sources), room, sources)
             cut = others if others.tokens <= room and _tell_more(others.sentences, cut.sentences) else cut
-        _, text, tokens = cut
+        chosen, text, tokens = cut
         limit = min(limit - 1, int(limit * room / max(1, tokens) * 0.95))
     if tokens > room:
         if sentences:
-            return None
+            return Digest(None, _NOTHING, items)
         text, tokens = "", 0
-    return Item(
+    item = Item(
         text=text, tokens=tokens, kind="digest", sources=tuple(dict.fromkeys(source for item in items for source in item.sources)),
         folds=tuple(key for item in items for key in item.folds), turn_count=sum(node.turn_count for node in nodes),
     )  # fmt: skip
+    return Digest(item, frozenset([sentence.text for sentence in chosen]), items)
 
 
 def _as_estimated(limit: int, sentences: Sequence[Sentence], count: Callable[[str], int]) -> int:
