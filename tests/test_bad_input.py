@@ -527,6 +527,7 @@ def test_an_empty_path_is_said_to_be_empty() -> None:
 BAD_MAKINGS: dict[str, Callable[[], object]] = {
     "a pause that is no number": lambda: tk.RetryPolicy(pause=float("nan")),
     "a pause below 0": lambda: tk.RetryPolicy(pause=-1),
+    "no attempt at all": lambda: tk.RetryPolicy(attempts=0),
     "attempts as text": lambda: tk.RetryPolicy(attempts="3"),  # type: ignore[arg-type]
     "no seconds to recover": lambda: tk.RetryPolicy(recover_after=None),  # type: ignore[arg-type]
     "a janitor without a model": lambda: tk.Janitor(None),  # type: ignore[arg-type]

@@ -175,6 +175,45 @@ def test_append_with_an_id_is_done_once(story: Path) -> None:
     assert "belongs to a different turn" in error("append", "rogue", "Something else.", "--id", "promise")
 
 
+@pytest.mark.parametrize(
+    ("words", "advice"),
+    [
+        (["hero", "psst", "--kind", "whisper"], "a whisper needs --heard-by"),
+        (["", "A bell."], "add --kind event"),
+        (["rogue", "One.", "--id", "12"], "put a letter into the id"),
+    ],
+    ids=["whisper", "nobody", "number"],
+)
+def test_append_says_which_option_is_missing_or_wrong(story: Path, words: list[str], advice: str) -> None:
+    assert advice in error("append", *words, code=2)
+    assert len(data("log")) == 32
+
+
+def test_an_answer_that_gets_nowhere_is_no_deed_undone(story: Path) -> None:
+    with Path("/dev/full").open("w") as full:
+        command = [sys.executable, "-m", "talekeeper", "append", "rogue", "Kept."]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60, check=False)
+    assert done.returncode == 1
+    assert done.stderr == "error: standard output takes no more (No space left on device): all is done but this answer\n"
+    assert data("log", "--newest", "--limit", "1")[0]["text"] == "Kept."
+
+
+def test_a_story_under_another_key_is_named(story: Path) -> None:
+    assert "(there are: main, old-campaign); choose with --story," in error("log", "--story", "nope")
+    said = error("log", "--tenant", "acme")
+    assert "no story 'main' of acme/local" in said
+    assert "(there are: main of local/local, old-campaign of local/local); choose with --story, --tenant and --user" in said
+    run("init", "--file", "other.db")
+    run("delete", "--file", "other.db", "--yes")
+    assert "(there is none yet)" in error("log", "--file", "other.db")
+
+
+def test_options_without_a_default_show_none(desk: Path) -> None:
+    assert "default: main" not in run("import", "--help").stdout
+    assert "default: talekeeper.db" in run("import", "--help").stdout
+    assert "default: main" in run("export", "--help").stdout
+
+
 def test_the_world_itself_can_speak(story: Path) -> None:
     assert data("append", "", "Far away, a bell tolls.", "--kind", "event")["kind"] == "event"
 
@@ -203,6 +242,7 @@ def test_log_shows_what_a_seat_heard(story: Path) -> None:
     assert re.search(r"· tavern ·\n +1  DM +The innkeeper slides you a key.\n +heard by dm, rogue\n", run("log", "--seat", "rogue").stdout)
     run("pin", "2")
     assert [turn["kind"] for turn in data("log", "--kinds", "pin,edit")] == ["pin"]
+    assert "--newest needs --limit" in error("log", "--newest", code=2)
 
 
 def test_context_is_what_goes_into_the_prompt(story: Path) -> None:
@@ -219,7 +259,9 @@ def test_context_why_accounts_for_every_token(story: Path) -> None:
     for block in context["blocks"]:
         assert re.search(rf"{block['name']}\s+{block['tokens']}\s", table), table
     assert sum(block["tokens"] for block in context["blocks"]) == context["tokens"]
-    assert "folded: told shorter, nothing lost" in table
+    assert "folded: told shorter; recall finds the words" in table
+    reasons = {(one["block"], one["reason"]) for one in context["left_out"]}
+    assert len(reasons) == len(table.split("left out\n")[1].splitlines()) - 1
     bar = table.splitlines()[1]
     assert 40 <= len(bar) <= 100
     assert set(bar) <= set("█▓▒░·")
@@ -673,7 +715,9 @@ def test_import_says_which_line_is_wrong_and_leaves_nothing(story: Path, desk: P
     (desk / "bad.jsonl").write_bytes(b"\xff\xfe\x00 no text at all")
     assert error("import", "bad.jsonl", "--story", "copy").startswith("line 1: not UTF-8")
     assert [row["story"] for row in data("stories")] == ["main", "old-campaign"]
-    assert "No such file" in error("import", "none.jsonl", "--story", "copy")
+    assert error("import", "none.jsonl", "--story", "copy") == "No such file or directory: 'none.jsonl'; check the path"
+    (desk / "bad.jsonl").write_text("A tale.\n")
+    assert error("import", "bad.jsonl", "--story", "copy").startswith("line 1: not JSON, so this is no story that Talekeeper has exported")
 
 
 def test_demo_can_be_kept(desk: Path) -> None:
@@ -689,6 +733,10 @@ def test_bench_engine_runs(desk: Path) -> None:
     assert report["benchmark"] == "engine"
     assert report["options"]["sizes"] == [50, 100]
     assert (desk / "engine.svg").read_text().startswith("<svg")
+
+
+def test_bench_engine_does_not_measure_what_it_could_not_draw(desk: Path) -> None:
+    assert "there is no directory 'nowhere'" in error("bench", "engine", "--quick", "--plot", "nowhere/engine.svg")
 
 
 def test_bench_engine_check_fails_where_a_target_is_missed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -786,7 +834,6 @@ def test_a_story_that_is_not_in_the_file_is_named(name: str, story: Path) -> Non
         (["append", "rouge", "x"], "did you mean 'rogue'?"),
         (["append", "dm", "x", "--heard-by", "spy"], "no seat 'spy'"),
         (["append", "dm", "  "], "text is blank"),
-        (["append", "dm", "x", "--kind", "whisper"], "a whisper needs heard_by"),
         (["context", "spy"], "no seat 'spy'"),
         (["rewind", "999"], "no entry number 999"),
         (["rewind", "t-nope"], "no turn with the id 't-nope'"),

@@ -99,7 +99,7 @@ SCRIPT = (
 async def play(file: Path | None, *, pause: bool, quiet: bool = False) -> dict[str, Any]:
     """Tells the story, into that file or into one that is gone afterwards, and shows what is remembered. Returns what was shown."""
     with _place(file) as path:
-        async with tk.open(path) as keeper:
+        async with tk.open(path, counter=tk.Heuristic()) as keeper:  # so that it reads the same wherever it is shown
             if await keeper.store.load(KEY) is not None:
                 raise tk.InvalidInput(f"there is a story {KEY.session_id!r} in {str(path)!r} already: choose another file")
             story = await keeper.story(KEY, seats=SEATS)

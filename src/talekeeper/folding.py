@@ -49,7 +49,7 @@ class RetryPolicy:
     recover_after: float = 60.0
 
     def __post_init__(self) -> None:
-        rim.whole(self.attempts, "attempts")
+        rim.whole(self.attempts, "attempts", least=1)
         for name in ("pause", "longest", "recover_after"):
             rim.seconds(getattr(self, name), name)
 

@@ -47,7 +47,7 @@ def text(value: object, what: str = "text", *, too_long: str = "split it into se
     if size > MAX_TEXT_BYTES:
         raise InvalidInput(f"{what} has {size} bytes, at most {MAX_TEXT_BYTES} (100 KB) are taken: {too_long}")
     if "\0" in value:
-        raise InvalidInput(f"{what} has a NUL byte at character {value.index(chr(0))}")
+        raise InvalidInput(f"{what} has a NUL byte at character {value.index(chr(0))}: take it out")
     if not "!" <= value < "\x7f" and not seen(value):  # what begins with an ASCII sign needs no look
         raise InvalidInput(f"{what} is blank: it needs at least one sign that can be seen")
     return value

@@ -68,7 +68,7 @@ class Tracing:
         try:
             return await self._node_at(self._hot.shared.names.fold(fold))
         except Conflict:
-            raise UnknownFold(f"no fold {quoted(fold)} in this story") from None
+            raise UnknownFold(f"no fold {quoted(fold)} in this story: `folds` lists those of a seat") from None
 
     async def _node_at(self, key: str) -> Node:
         return await self._hot.supply(lambda: self._hot.state.shelf.node(key))

@@ -555,6 +555,17 @@ async def test_a_file_that_is_locked_for_too_long_is_busy(path: Path) -> None:
     await store.close()
 
 
+async def test_a_reader_neither_waits_for_a_writer_nor_when_it_closes(path: Path) -> None:
+    story = await made(path)
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        began = time.monotonic()
+        store = await SqliteStore.open(path)
+        assert len(await log(store, story)) == 3
+        await store.close()
+        assert time.monotonic() - began < 2
+
+
 async def test_a_writer_waits_for_another_process_and_the_loop_goes_on(path: Path) -> None:
     story = await made(path)
     store = await SqliteStore.open(path, busy_timeout=5)

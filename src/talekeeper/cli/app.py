@@ -7,6 +7,7 @@ A command is an async function of a `Desk`. It opens what it needs there, and en
 from __future__ import annotations
 
 import atexit
+import errno
 import functools
 import json
 import os
@@ -89,7 +90,7 @@ class App(click.Group):
         except click.UsageError as exc:
             command = exc.ctx.command_path if exc.ctx is not None else "talekeeper"
             message = re.sub("a valid integer( range)?", "a whole number", exc.format_message().rstrip("."))
-            _fail(f"{message}; see {command} --help", _MISUSED)
+            _fail(f"{message}{' See' if message.endswith('?') else '; see'} {command} --help", _MISUSED)
         except click.ClickException as exc:
             _fail(exc.format_message(), _FAILED)
         except BrokenPipeError:
@@ -107,7 +108,8 @@ def _foreseen(exc: Exception) -> str:
     if isinstance(exc, TalekeeperError):
         return str(exc)
     if isinstance(exc, OSError) and exc.strerror:
-        return f"{exc.strerror}: {exc.filename!r}" if exc.filename is not None else exc.strerror
+        advice = {errno.ENOENT: "; check the path", errno.EACCES: "; check its permissions"}.get(exc.errno or 0, "")
+        return f"{exc.strerror}: {exc.filename!r}{advice}" if exc.filename is not None else exc.strerror
     raise exc
 
 
@@ -162,12 +164,14 @@ def _note_down(ctx: click.Context, param: click.Parameter, value: Any) -> None:
     root.obj = noted
 
 
-def common_options(call: Callable[..., Any], of: Sequence[str] = STORY, *, env: bool = False) -> Callable[..., Any]:
-    """Adds the options that say which story is meant. `env`: they can also be set in the environment."""
+def common_options(
+    call: Callable[..., Any], of: Sequence[str] = STORY, *, env: bool = False, free: Sequence[str] = ()
+) -> Callable[..., Any]:
+    """Adds the options that say which story is meant. `env`: they can also be set in the environment. `free`: those without a default."""
     for name in reversed(of):
         flags, metavar, text, default = _COMMON[name]
         envvar = f"TALEKEEPER_{name.upper()}" if env and metavar else None
-        note = f"  [default: {default}]" if default else ""
+        note = f"  [default: {default}]" if default and name not in free else ""
         call = click.option(
             *flags, name, metavar=metavar, is_flag=metavar is None, envvar=envvar, show_envvar=True, default=None, expose_value=False,
             callback=_note_down, help=text + note,
@@ -230,33 +234,50 @@ class Desk:
     async def check_story(self, keeper: Keeper) -> None:
         if await keeper.store.load(self.key) is not None:
             return
-        mine = [key.session_id for key in await keeper.keys(self.tenant) if key.user_id == self.user]
-        known = f"there are: {', '.join(mine[:8])}" if mine else "there is none yet"
-        whose = "" if (self.tenant, self.user) == ("local", "local") else f" of {self.tenant}/{self.user}"
+        keys = await keeper.keys()
+        mine = [key.session_id for key in keys if (key.tenant_id, key.user_id) == (self.tenant, self.user)]
+        others = [f"{key.session_id} of {key.tenant_id}/{key.user_id}" for key in keys]
+        known = f"there are: {', '.join((mine or others)[:8])}" if keys else "there is none yet"
+        choice = "choose with --story" if mine or not keys else "choose with --story, --tenant and --user"
+        whose = "" if mine or not keys else f" of {self.tenant}/{self.user}"
         raise click.ClickException(
-            f"no story {self.story!r}{whose} in {str(self.file)!r} ({known}); choose with --story, or run talekeeper init --story NAME"
+            f"no story {self.story!r}{whose} in {str(self.file)!r} ({known}); {choice}, or run talekeeper init --story NAME"
         )
 
     def show(self, value: object, lines: Callable[[], Iterable[str]]) -> None:
         """The value as JSON, or the lines."""
-        if self.json:
-            from talekeeper.model import to_json
+        with _heard():
+            if self.json:
+                from talekeeper.model import to_json
 
-            # ASCII: whatever a story says, it cannot reach the terminal as anything but letters.
-            click.echo(json.dumps(to_json(value), indent=2).replace("\x7f", "\\u007f"))
-            return
-        colour = use_colour()
-        for line in lines():
-            click.echo(line, color=colour)
+                # ASCII: whatever a story says, it cannot reach the terminal as anything but letters.
+                click.echo(json.dumps(to_json(value), indent=2).replace("\x7f", "\\u007f"))
+                return
+            colour = use_colour()
+            for line in lines():
+                click.echo(line, color=colour)
+
+
+@contextmanager
+def _heard() -> Iterator[None]:
+    """Where what is shown gets nowhere, that is said: what the command was asked for is done all the same."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as exc:
+        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  # what is left of it goes nowhere, too
+        raise click.ClickException(f"standard output takes no more ({exc.strerror}): all is done but this answer") from exc
 
 
 Outcome = int | None | Coroutine[Any, Any, int | None]
 
 
 def command(
-    group: click.Group, name: str, section: str, about: Sequence[str] = STORY
+    group: click.Group, name: str, section: str, about: Sequence[str] = STORY, *, free: Sequence[str] = ()
 ) -> Callable[[Callable[Concatenate[Desk, Options], Outcome]], Command]:
-    """Makes a command of a function, mostly an async one, of a desk and the command's own options. It returns the exit code."""
+    """Makes a command of a function, mostly an async one, of a desk and the command's own options. It returns the exit code. For `free` see
+    `common_options`."""
 
     def decorate(work: Callable[Concatenate[Desk, Options], Outcome]) -> Command:
         @functools.wraps(work)
@@ -268,7 +289,7 @@ def command(
             outcome = work(Desk.of(click.get_current_context()), *args, **options)
             return asyncio.run(outcome) if isinstance(outcome, Coroutine) else outcome
 
-        made = click.command(name, cls=Command)(common_options(call, about))
+        made = click.command(name, cls=Command)(common_options(call, about, free=free))
         made.section = section
         group.add_command(made)
         return made

@@ -14,7 +14,7 @@ import click
 
 from talekeeper.cli.app import KEEPING, NO_STORY, WHOLE_STORY, Desk, command, command_group, heeding_ctrl_c, is_number, main
 from talekeeper.cli.play import need_play
-from talekeeper.cli.screen import Status, colour, count, for_a_shell, hang, safe
+from talekeeper.cli.screen import Status, colour, count, for_a_shell, hang, in_quotes
 from talekeeper.cli.serving import need_serve
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ async def export(desk: Desk, target: Path | None, force: bool) -> None:
         with Status() as status, _new_file(target, force, desk.file) as out:
             written = await _pour(export_story(keeper, desk.key), out, status)
     if target is not None:
-        desk.show({"file": str(target), "lines": written}, lambda: [f"{count(written, 'line')} written to {safe(str(target))!r}"])
+        desk.show({"file": str(target), "lines": written}, lambda: [f"{count(written, 'line')} written to {in_quotes(str(target))}"])
 
 
 async def _pour(lines: AsyncIterator[str], out: IO[str], status: Status) -> int:
@@ -161,7 +161,7 @@ def _made_whole(desk: Desk) -> Iterator[Desk]:
         part.replace(desk.file)
 
 
-@command(main, "import", KEEPING, WHOLE_STORY)
+@command(main, "import", KEEPING, WHOLE_STORY, free=("story", "tenant", "user"))
 @click.argument("source", type=click.Path(path_type=Path, allow_dash=True), metavar="FILE")
 def import_(desk: Desk, source: Path) -> None:
     """Read a story that was exported. The story file is made if it is not there.
@@ -179,7 +179,7 @@ def import_(desk: Desk, source: Path) -> None:
         key = asyncio.run(_take_in(making, lines, wanted, status))  # whose threads have ended when it has: nothing writes any more
     named = f" (use --tenant {for_a_shell(key.tenant_id)} --user {for_a_shell(key.user_id)})"
     whose = "" if (key.tenant_id, key.user_id) == ("local", "local") else named
-    said = f"the story {safe(key.session_id)!r} is in {safe(str(desk.file))!r}{whose}"
+    said = f"the story {in_quotes(key.session_id)} is in {in_quotes(str(desk.file))}{whose}"
     desk.show({"file": str(desk.file), "key": key}, lambda: [said])
 
 
@@ -277,6 +277,8 @@ def engine(desk: Desk, /, quick: bool, check: bool, plot: Path | None, **chosen:
     from talekeeper.bench.engine import Options, run
 
     options = replace(Options.quick() if quick else Options(), **{name: value for name, value in chosen.items() if value is not None})
+    if plot is not None and not plot.parent.is_dir():
+        raise click.ClickException(f"there is no directory {str(plot.parent)!r}: make it first, or choose another")
     with Status() as status:
         report = run(options, status)
     if plot is not None:

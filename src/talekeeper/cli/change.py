@@ -10,7 +10,7 @@ import click
 from talekeeper.cli.app import BACK, KEEPING, STORY, Desk, command, confirm, main, turn_ref, words_or_stdin
 from talekeeper.cli.look import fold_lines, lengths, turn_lines
 from talekeeper.cli.play import drop_rounds, need_play, rounds_file
-from talekeeper.cli.screen import Status, count, for_a_shell, one_line, safe
+from talekeeper.cli.screen import Status, count, for_a_shell, in_quotes, one_line, safe
 
 if TYPE_CHECKING:
     from talekeeper.keeper import Keeper
@@ -41,7 +41,7 @@ async def rewind(desk: Desk, turn: str) -> None:
         before = {branch.name for branch in await story.branches()}
         head = await story.rewind(turn_ref(turn))
         kept = await _left_behind(story, before)
-    said = [f"{safe(desk.branch)!r} is at entry {head}" + (f"; what came after is the branch {safe(kept)!r}" if kept else "")]
+    said = [f"{in_quotes(desk.branch)} is at entry {head}" + (f"; what came after is the branch {in_quotes(kept)}" if kept else "")]
     said += [f"take it back with: talekeeper adopt {for_a_shell(kept)}{_same_story(desk)}"] if kept else []
     desk.show({"branch": desk.branch, "head": head, "kept": kept}, lambda: said)
 
@@ -73,11 +73,11 @@ async def adopt(desk: Desk, name: str) -> None:
         before = {branch.name for branch in await story.branches()}
         head = await story.adopt(name)
         kept = await _left_behind(story, before)
-    said = f"{safe(desk.branch)!r} goes on from entry {head} of {safe(name)!r}" + (
-        f"; what it was is the branch {safe(kept)!r}" if kept else ""
+    said = f"{in_quotes(desk.branch)} goes on from entry {head} of {in_quotes(name)}" + (
+        f"; what it was is the branch {in_quotes(kept)}" if kept else ""
     )
     if name == desk.branch:
-        said = f"{safe(name)!r} is the branch that you are on: nothing changed"
+        said = f"{in_quotes(name)} is the branch that you are on: nothing changed"
     desk.show({"branch": desk.branch, "head": head, "adopted": name, "kept": kept}, lambda: [said])
 
 
@@ -95,7 +95,7 @@ async def fork(desk: Desk, name: str, at: str | None) -> None:
     async with desk.open() as story:
         made = await story.fork(at=None if at is None else turn_ref(at), name=name)
         value = {"branch": made.branch, "from": desk.branch, "head": made.head}
-    desk.show(value, lambda: [f"the branch {safe(name)!r} begins after entry {value['head']}; use it with --branch {for_a_shell(name)}"])
+    desk.show(value, lambda: [f"the branch {in_quotes(name)} begins after entry {value['head']}; use it with --branch {for_a_shell(name)}"])
 
 
 @command(main, "edit", BACK)
@@ -141,7 +141,7 @@ async def forget(desk: Desk, turn: str, yes: bool) -> None:
     """
     async with desk.open() as story:
         found = await story.turn(turn_ref(turn))
-        confirm(f"Forget turn {found.seq}, {one_line(found.text, 50)!r}, for good?", yes)
+        confirm(f"Forget turn {found.seq}, “{one_line(found.text, 50)}”, for good?", yes)
         await story.forget(found)
     desk.show({"forgotten": found.id, "seq": found.seq}, lambda: [f"turn {found.seq} is forgotten"])
 
@@ -304,7 +304,7 @@ async def delete(desk: Desk, yes: bool) -> None:
         if rounds_file(desk).exists():
             need_play()
         told = f"{count(sum(own), 'entry', 'entries')}" + (f" on {len(own):,} branches" if len(own) > 1 else "")
-        confirm(f"Delete the story {safe(desk.story)!r} with its {told}, for good?", yes)
+        confirm(f"Delete the story {in_quotes(desk.story)} with its {told}, for good?", yes)
         await drop_rounds(desk)
         await keeper.delete(desk.key)
-    desk.show({"deleted": desk.key}, lambda: [f"the story {safe(desk.story)!r} is gone"])
+    desk.show({"deleted": desk.key}, lambda: [f"the story {in_quotes(desk.story)} is gone"])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from talekeeper.cli.app import BACK, BEGIN, FILE, KEEPING, REMEMBERING, Desk, command, main, names, words_or_stdin
-from talekeeper.cli.screen import bar, bold, colour, columns, count, dim, hang, one_line, pad, rule, safe, shade, table
+from talekeeper.cli.screen import bar, bold, colour, columns, count, dim, hang, in_quotes, one_line, pad, rule, safe, shade, table
 
 if TYPE_CHECKING:
     from talekeeper.keeper import Keeper
@@ -33,7 +33,7 @@ async def stories(desk: Desk) -> None:
 
     def lines() -> Iterator[str]:
         if not rows:
-            yield f"no stories in {safe(str(desk.file))!r} yet; {BEGIN}"
+            yield f"no stories in {in_quotes(str(desk.file))} yet; {BEGIN}"
             return
         cells = [[safe(str(value)) for value in list(row.values())[:-2]] + [safe(_game(row))] for row in rows]
         yield from table(cells, ["tenant", "user", "story", "seats", "entries", "branches", "game"], "lllrrrl")
@@ -164,6 +164,8 @@ async def log(desk: Desk, seat: str | None, kinds: str | None, after: int, limit
     Example:
       talekeeper log --seat rogue --limit 20 --newest
     """
+    if newest and limit is None:
+        raise click.UsageError("--newest needs --limit: how many of them?")
     async with desk.open() as story:
         found = await story.turns(seat=seat, kinds=names(kinds), after=after, limit=limit, newest=newest)
         desk.show(found, lambda: log_lines(found, len(story.seats)))
@@ -219,9 +221,13 @@ def why_lines(found: Context, turns: Mapping[str, int], room: int | None = None)
     out += ["", dim(f"stable: the first {found.stable_tokens:,} tokens stay as they are while the story goes on")]
     if found.left_out:
         out += ["", bold("left out")]
+        sums: dict[tuple[str, str], tuple[int, int]] = {}
+        for one in found.left_out:
+            turns_before, tokens_before = sums.get((one.block, one.reason), (0, 0))
+            sums[one.block, one.reason] = turns_before + one.turn_count, tokens_before + one.tokens
         left = [
-            [f"  {safe(one.block)}", count(one.turn_count, "turn"), count(one.tokens, "token"), _REASONS.get(one.reason, one.reason)]
-            for one in found.left_out
+            [f"  {safe(block)}", count(heard, "turn"), count(tokens, "token"), _REASONS.get(reason, reason)]
+            for (block, reason), (heard, tokens) in sums.items()
         ]
         out += table(left, ["  block", "turns", "raw", "why"], "lrr")
     return out
@@ -229,7 +235,7 @@ def why_lines(found: Context, turns: Mapping[str, int], room: int | None = None)
 
 _KINDS = {"turn": ("raw turn", "raw turns"), "fold": ("fold", "folds"), "digest": ("digest", "digests"), "entry": ("entry", "entries")}
 _REASONS = {
-    "folded": "folded: told shorter, nothing lost",
+    "folded": "folded: told shorter; recall finds the words",
     "clipped": "clipped: too long for what was left",
     "no room": "no room: others answered better",
     "below floor": "below the floor: raise the budget",

@@ -28,6 +28,11 @@ def safe(text: str) -> str:
     return _UNSAFE.sub(lambda found: f"\\x{ord(found[0]):02x}" if ord(found[0]) < 256 else f"\\u{ord(found[0]):04x}", text)
 
 
+def in_quotes(text: str) -> str:
+    """The text as a name in a sentence."""
+    return f"'{safe(text)}'"
+
+
 def for_a_shell(text: str) -> str:
     """The text as it can be copied into a command."""
     return safe(shlex.quote(text))

@@ -15,7 +15,7 @@ import click
 
 from talekeeper.cli.app import SERVING, Desk, command, command_group, main
 from talekeeper.cli.play import FIRST, brains_of, chosen_voices, rounds_file, voices
-from talekeeper.cli.screen import safe
+from talekeeper.cli.screen import in_quotes, safe
 from talekeeper.errors import how_to_install
 
 if TYPE_CHECKING:
@@ -60,8 +60,8 @@ async def serve(
     tokens = _tokens(desk, tokens_file)
     with run.listen(host, port, guarded=tokens is not None) as made:
         url = run.address_of(made)
-        who = "bearers of a token" if tokens is not None else f"anyone on this machine, as the dm of {safe(desk.tenant)!r}"
-        said = f"serving {safe(str(desk.file))!r} on {url} to {who}; stop with Ctrl-C"
+        who = "bearers of a token" if tokens is not None else f"anyone on this machine, as the dm of {in_quotes(desk.tenant)}"
+        said = f"serving {in_quotes(str(desk.file))} on {url} to {who}; stop with Ctrl-C"
         async with desk.keeper(make=True, summarizer=settings.summarizer()) as keeper:
             await run.serve(
                 _app(desk, keeper, settings, tokens=tokens, packs=packs), made,
@@ -150,7 +150,7 @@ def tokens() -> None:
     """
 
 
-@command(tokens, "new", SERVING, ("story", "tenant", "user", "json"))
+@command(tokens, "new", SERVING, ("story", "tenant", "user", "json"), free=("story", "user"))
 @click.option("--dm", is_flag=True, help="It may see and do everything in these stories.")
 @click.option("--seat", "seats", multiple=True, metavar="SEAT", help="It shows the view of this seat, and speaks for it. May be repeated.")
 @click.option("--metrics", is_flag=True, help="It may ask for /metrics.")
@@ -176,7 +176,7 @@ def new(desk: Desk, dm: bool, seats: tuple[str, ...], metrics: bool, name: str |
     grant, token = Grant(called, desk.tenant, dm, frozenset(seats), stories, metrics), new_token()
     if tokens_file is not None:
         add_to_file(tokens_file, grant, token)
-        after = [f"added to {safe(str(tokens_file))!r} as {safe(called)!r}"]
+        after = [f"added to {in_quotes(str(tokens_file))} as {in_quotes(called)}"]
     else:
         after = ["", "Put this into the file of tokens:", "", *as_toml(grant, token).splitlines()]
     desk.show({"token": token, "name": called, "entry": as_toml(grant, token)}, lambda: [token, *map(safe, after)])

@@ -10,7 +10,7 @@ import click
 
 from talekeeper.cli.app import TELLING, Desk, command, is_number, main, names, words_or_stdin
 from talekeeper.cli.look import seat_rows, turn_lines
-from talekeeper.cli.screen import count, safe
+from talekeeper.cli.screen import count, in_quotes, safe
 
 if TYPE_CHECKING:
     from talekeeper.model import Turn
@@ -68,7 +68,7 @@ async def init(desk: Desk, seats: tuple[str, ...]) -> None:
         value = {
             "file": str(desk.file), "key": desk.key, "made": record is None, "seats": story.seats, "joined": joined, "changed": changed,
         }  # fmt: skip
-        title = f"{'made' if record is None else 'found'} the story {safe(desk.story)!r} in {safe(str(desk.file))!r}"
+        title = f"{'made' if record is None else 'found'} the story {in_quotes(desk.story)} in {in_quotes(str(desk.file))}"
         title += f": {count(len(story.seats), 'seat')}" + (f"; {_news(joined, changed)}" if wanted and record is not None else "")
         desk.show(value, lambda: [title, *seat_rows(story)])
 
@@ -77,6 +77,12 @@ def _news(joined: Sequence[str], changed: Sequence[str]) -> str:
     """What has become of the seats of a story that was there."""
     told = [f"{', '.join(map(safe, seats))} {what}" for seats, what in ((joined, "joined"), (changed, "changed")) if seats]
     return ", ".join(told) or "nothing changed"
+
+
+def _check_id(own_id: str | None) -> None:
+    """An id by which a command can name the turn later."""
+    if own_id is not None and is_number(own_id):
+        raise click.BadParameter(f"{own_id} would be taken for the number of a turn: put a letter into the id", param_hint="'--id'")
 
 
 def _show_turn(desk: Desk, story: Story, turn: Turn) -> None:
@@ -110,6 +116,11 @@ async def append(
       talekeeper append dm "The innkeeper slides you a key." --heard-by rogue --at tavern
       talekeeper append '' "Far away, a bell tolls." --kind event
     """
+    if kind == "whisper" and heard_by is None:
+        raise click.UsageError("a whisper needs --heard-by: who hears it?")
+    if not speaker and kind not in ("event", "note"):
+        raise click.UsageError("nobody speaks: name a seat, or add --kind event")
+    _check_id(own_id)
     words = words_or_stdin(text)
     async with desk.open() as story:
         turn = await story.append(
@@ -138,6 +149,7 @@ async def note(desk: Desk, text: tuple[str, ...], heard_by: str | None, mentions
     Example:
       talekeeper note "The Ash Crown burns whoever lies while wearing it." --heard-by dm
     """
+    _check_id(own_id)
     words = words_or_stdin(text)
     async with desk.open() as story:
         _show_turn(desk, story, await story.note(words, heard_by=names(heard_by), mentions=names(mentions) or (), id=own_id))

@@ -48,7 +48,7 @@ async def import_story(
     check_header(number, kind, header)
     key = rim.key(key if key is not None else MemoryKey(**header["key"]))
     if await keeper.store.load(key) is not None:
-        raise InvalidInput(f"there is a story under the key {key.composite()!r} already: delete it first, or choose another key")
+        raise InvalidInput(f"there is a story under the key {key.composite()!r} already: delete it first, or choose another key (--story)")
     mark = secrets.token_hex(16)
     record = await keeper.store.create(key, {**header["config"], UNFINISHED: mark})
     if record.config.get(UNFINISHED) != mark:

@@ -95,7 +95,8 @@ def parse(lines: Iterable[str]) -> Iterator[tuple[int, str, Row]]:
     except (json.JSONDecodeError, RecursionError, ValueError) as exc:
         if isinstance(exc, TalekeeperError):
             raise
-        raise bad_line(number, f"not JSON: {exc}") from exc
+        what = "not JSON" if number > 1 else "not JSON, so this is no story that Talekeeper has exported"
+        raise bad_line(number, f"{what}: {exc}") from exc
 
 
 def _check_shape(number: int, kind: str, row: Row) -> None:

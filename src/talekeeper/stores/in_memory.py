@@ -294,5 +294,5 @@ class InMemoryStore:
     def _held(self, story: int) -> _Story:
         self._check_open()
         if story not in self._numbered:
-            raise UnknownStory(f"there is no story number {story}: it was deleted, or never made")
+            raise UnknownStory(f"this story is not there: it was deleted, or never made (number {story} of the store)")
         return self._numbered[story]

@@ -23,7 +23,9 @@ def begin(scenario: Scenario, party: Iterable[str]) -> GameState:
     seats = tuple(dict.fromkeys(party))
     strangers = [seat for seat in seats if seat not in scenario.heroes]
     if strangers or not seats:
-        raise InvalidInput(f"the party must be of this pack's heroes ({', '.join(scenario.heroes)}), not {', '.join(strangers) or 'empty'}")
+        raise InvalidInput(
+            f"the party must be of this adventure's heroes ({', '.join(scenario.heroes)}), not {', '.join(strangers) or 'empty'}"
+        )
     return GameState(
         party=seats,
         where={**dict.fromkeys(seats, scenario.start), **{npc.id: npc.place for npc in scenario.npcs.values()}},

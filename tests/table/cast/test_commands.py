@@ -38,6 +38,10 @@ def test_get_says_where_it_is_and_list_knows(smollm2: Path) -> None:
     assert str(smollm2) in run("list").stdout
 
 
+def test_get_takes_nothing_from_a_file_that_is_not_there_even_if_the_model_is_here(smollm2: Path) -> None:
+    assert "there is no file 'nowhere.gguf'" in run("get", "smollm2", "--from", "nowhere.gguf", code=1).output
+
+
 def test_list_says_how_to_get_what_is_not_here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert data("list")[0]["here"] is False

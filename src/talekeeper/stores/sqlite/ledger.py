@@ -227,7 +227,7 @@ class Ledger:
     def _rev(self, story: int) -> int:
         rev = read_rev(self.db, story)
         if rev is None:
-            raise UnknownStory(f"there is no story number {story}: it was deleted, or never made")
+            raise UnknownStory(f"this story is not there: it was deleted, or never made (number {story} of the store)")
         return rev
 
     def _head(self, story: int, branch: int, moved: Mapping[int, int] = _NOWHERE) -> int | None:

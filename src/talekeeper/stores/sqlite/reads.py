@@ -92,7 +92,7 @@ def read_head(db: sqlite3.Connection, story: int, branch: int) -> Head:
     wanted = {"story": story, "branch": branch, "first": first, "last": last}
     row = db.execute(SQL["head"], wanted).fetchone() if 0 < story <= MAX_STORY else None
     if row is None:
-        raise UnknownStory(f"there is no story number {story}: it was deleted, or never made")
+        raise UnknownStory(f"this story is not there: it was deleted, or never made (number {story} of the store)")
     rev, seq = row
     if seq is None:
         raise UnknownBranch(f"story {story} has no branch number {branch}")

@@ -33,6 +33,8 @@ REWRITTEN_AT_ONCE = 256 << 20
 """A file of more bytes is rewritten for an erasure only when it is closed: before, that would stop all writers for too long."""
 LAST_BRANCH = (1 << STORY_BITS + BRANCH_BITS) - 1
 """Of the last story; as a mask, what tells the branch of an arrival by its number."""
+LAST_WAIT_MS = 100
+"""So long a closing store waits for others at the file to cut the log; then whoever closes last does it."""
 _PAUSE = 0.001  # between two steps, so that the writer gets the lock
 
 
@@ -73,6 +75,7 @@ class Upkeep:
         self.purge(lambda: None)
         self._queue.put(None)
         self._thread.join()
+        self._db.execute(f"PRAGMA busy_timeout = {LAST_WAIT_MS}")
         self._do(self._truncate)
         self._db.close()
 

