@@ -447,3 +447,14 @@ async def test_a_last_checkpoint_that_fails_says_why(
         await story.append_many(drafts(keeper_module.CHECKPOINT_ON_CLOSE))
         monkeypatch.setattr(hot.Hot, "checkpoint", fail)
     assert caplog.messages == ["last checkpoint failed: 'crowd.db' has no room left"]
+
+
+async def test_a_branch_whose_name_was_taken_is_put_away_without_a_word(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    async with tk.open(tmp_path / "adopted.db", counter=tk.Heuristic()) as keeper:
+        story = await keeper.story(key(1), seats=SEATS)
+        await story.append("dm", "Once upon a time.")
+        side = await story.fork(name="side")
+        for draft in drafts(40):
+            await side.append(draft.speaker, draft.text)
+        await story.adopt("side")
+    assert [record.message for record in caplog.records] == []

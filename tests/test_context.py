@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import math
+import random
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -808,3 +809,22 @@ async def test_the_past_is_told_once_in_the_same_words(keeper: tk.Keeper, budget
     told = next(block for block in context.blocks if block.name == "story")
     assert {"digest", "fold"} <= {item.kind for item in told.items}
     assert told.text.count("forty crowns by midnight") == 1
+
+
+async def test_where_much_is_said_again_and_again_each_sentence_is_told_once(keeper: tk.Keeper) -> None:
+    chance = random.Random(5)
+    shapes = (
+        "{0} hands over the {1} without a word and swears to come back.", "{0} is dead, and the {1} is gone from the mill.",
+        "A note in {0}'s hand says that the {1} goes north at midnight.", "{0} owes you {2} crowns, and means to pay them at the {1}.",
+        "You find {2} crowns under a loose board, and the {1} beneath them.", "{0} promises the {1} to whoever brings {2} marks.",
+    )  # fmt: skip
+    said = [
+        shape.format(name, thing, number)
+        for shape in shapes for name in ("Voss", "Tam", "Ruth") for thing in ("lantern", "key") for number in (12, 40)
+    ]  # fmt: skip
+    story = await keeper.story(KEY, seats=SEATS)
+    await story.append_many([tk.Draft("dm", chance.choice(said), location=f"hall {n // 25}") for n in range(900)])
+    for budget in range(2000, 13000, 1000):
+        context = await story.context("rogue", budget=budget)
+        told = "".join(item.text for block in context.blocks if block.name == "story" for item in block.items if item.kind != "turn")
+        assert [sentence for sentence in set(said) if told.count(sentence) > 1] == [], budget

@@ -1,10 +1,11 @@
 from __future__ import annotations
 
+import asyncio
 import json
 import shutil
 import sqlite3
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -53,8 +54,6 @@ async def make(path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    import asyncio
-
     path = tmp_path_factory.mktemp("doctor") / "sound.db"
     asyncio.run(make(path))
     return path
@@ -90,6 +89,33 @@ async def test_a_story_in_memory_can_be_examined_while_it_is_told() -> None:
         await tell(story, 40, "a")
         assert await examine(keeper, KEY, steps.append) == []
         assert len(steps) > 5
+
+
+@pytest.mark.parametrize("forgets", [False, True], ids=["told on", "forgotten in"])
+async def test_a_sound_story_has_no_findings_while_another_process_changes_it(tmp_path: Path, forgets: bool) -> None:
+    async with open_keeper(tmp_path / "busy.db") as keeper, open_keeper(tmp_path / "busy.db") as other:
+        story = await other.story(KEY, seats=SEATS)
+        await tell(story, 150, "a")
+        looking = True
+
+        async def change() -> None:
+            number = 0
+            while looking:
+                number += 1
+                await story.append("dm", f"Captain Voss gives Elena coin {number}.", heard_by=["rogue"] if number % 2 else None)
+                if forgets and number % 20 == 0:
+                    await story.forget(number)
+                await asyncio.sleep(0.002)
+
+        changing = asyncio.create_task(change())
+        try:
+            for _ in range(3):
+                with suppress(*([tk.Conflict] if forgets else [])):  # it has been changed each time it was looked at, which is said
+                    assert await examine(keeper, KEY) == []
+        finally:
+            looking = False
+            await changing
+        assert await examine(keeper, KEY) == []
 
 
 async def test_a_turn_that_is_one_of_very_many_with_the_same_words_is_no_damage() -> None:

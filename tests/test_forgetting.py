@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import itertools
 import re
 import sqlite3
 import threading
@@ -277,6 +278,30 @@ async def test_a_text_that_is_taken_over_from_another_line_is_not_if_a_turn_of_i
     await (story if alone else await other.story(KEY)).forget(4)
     await settling
     await clean.check(keeper, other)
+
+
+@pytest.mark.parametrize("alone", [True, False], ids=["one process", "two processes"])
+async def test_a_turn_that_mentions_someone_is_forgotten_though_others_are_told_for_the_first_time_meanwhile(
+    clean: Clean, alone: bool
+) -> None:
+    keeper = await clean.open()
+    seats = (*SEATS, *(tk.Seat(f"s{number}") for number in range(5)))
+    story = await keeper.story(KEY, seats=seats)
+    told = [tk.Draft("dm", f"Captain Voss counts {number} coins.", mentions=["Captain Voss"]) for number in range(40)]
+    turns = await story.append_many(told)
+    other = await story.fork(name="side") if alone else await (await clean.open()).story(KEY)
+    circles = (circle for size in (1, 2, 3) for circle in itertools.combinations([f"s{number}" for number in range(5)], size))
+
+    async def tell_others(pause: int) -> None:
+        for _ in range(pause):
+            await asyncio.sleep(0)
+        await other.append("dm", "A secret.", heard_by=next(circles))
+
+    for number, turn in enumerate(turns[:20]):
+        await asyncio.gather(story.forget(turn), tell_others(number % 7))
+    left = {turn.id for turn in await story.turns() if turn.text}
+    assert [turn.seq for turn in turns if turn.id in left] == list(range(21, 41))
+    await clean.check(keeper)
 
 
 async def test_a_line_that_has_lost_its_name_stands_in_nobodys_way(clean: Clean) -> None:

@@ -24,13 +24,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from talekeeper import rim
-from talekeeper.errors import BudgetTooSmall, StoreCorrupt, UnknownStory
+from talekeeper.errors import BudgetTooSmall, Conflict, StoreCorrupt, UnknownStory
 from talekeeper.hot import Hot
 from talekeeper.inside import hot_of
 from talekeeper.model import AUTHOR_KINDS, HEARD_KINDS, Context, Item, MemoryKey, Turn
 from talekeeper.names import Names
 from talekeeper.ports import Branch, Commit, Entry, FoldRecord, Position, Read, Snapshot, Span, Store, StoryRecord, TextRecord
-from talekeeper.replay import Past, Replay, snapshots_of
+from talekeeper.replay import Bounds, Past, Replay, snapshots_of
 from talekeeper.shared import UNFINISHED, Shared, path_to, seats_of
 from talekeeper.snapshots import folds_named
 from talekeeper.stores.sqlite.file import connect, is_barred, ways_in
@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 
 BUDGETS = (128, 1000, 8000)
 SAMPLES = 12
+TRIES = 3
+"""So often a story is examined that somebody changes meanwhile."""
 PAGE = 512
 
 Progress: TypeAlias = Callable[[str], None]
@@ -62,16 +64,20 @@ class Finding:
 
 
 async def examine(keeper: Keeper, key: MemoryKey, progress: Progress | None = None) -> list[Finding]:
-    """Everything that is wrong with the story under the key; an empty list is good news. Raises `UnknownStory`."""
-    try:
-        record = await keeper.store.load(rim.key(key))
-    except StoreCorrupt:
-        return [Finding("error", "file", _DAMAGED, "story")]
-    if record is None:
-        raise UnknownStory(f"no story under the key {key.composite()!r}")
-    patient = _Examination(keeper, record, progress or (lambda step: None))
-    await patient.run()
-    return patient.findings
+    """Everything that is wrong with the story under the key; an empty list is good news. Raises `UnknownStory`, and `Conflict` where
+    somebody changes the story all the time: what looks wrong then may only be between two looks."""
+    for _ in range(TRIES):
+        try:
+            record = await keeper.store.load(rim.key(key))
+        except StoreCorrupt:
+            return [Finding("error", "file", _DAMAGED, "story")]
+        if record is None:
+            raise UnknownStory(f"no story under the key {key.composite()!r}")
+        patient = _Examination(keeper, record, progress or (lambda step: None))
+        await patient.run()
+        if not patient.findings or not await patient.has_moved():
+            return patient.findings
+    raise Conflict(f"the story under the key {key.composite()!r} was changed while it was examined: examine it again when it is at rest")
 
 
 def examine_file(path: Path) -> list[Finding]:
@@ -141,6 +147,11 @@ class _Examination:
             self.findings.append(Finding("warning", "I5", message, "story"))
         for branch in self._branches:
             await self._guarded("I1", branch, self._examine_memory)
+
+    async def has_moved(self) -> bool:
+        """Whether somebody has changed the story since this look began."""
+        heads = {branch: await self._store.head(self._record.id, branch) for branch in self._heads}
+        return any(head.rev != self._record.rev or head.seq != self._heads[branch] for branch, head in heads.items())
 
     async def _guarded(self, code: str, branch: Branch, look: Callable[[Branch], Coroutine[Any, Any, None]]) -> None:
         """A story that is damaged enough breaks whoever looks at it: that is a finding too."""
@@ -350,7 +361,8 @@ class _Examination:
     # -- what seats remember ---------------------------------------------------------------------------------------------
 
     async def _examine_memory(self, branch: Branch) -> None:
-        hot = Hot(Shared(self._record.key, self._store, self._keeper.counter, self._record), branch.name)
+        store = Bounds(self._store, self._heads[branch.id], branch)
+        hot = Hot(Shared(self._record.key, store, self._keeper.counter, self._record), branch.name)
         await hot.refresh()
         story = Past(hot)  # which nobody writes down: the keeper would, what was derived for it
         for seat in story.seats:

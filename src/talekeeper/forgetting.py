@@ -77,7 +77,9 @@ async def _known_without(keeper: Keeper, story: StoryRecord, at: Position, blank
     known: dict[str, tuple[str, ...]] = {}
     left: dict[tuple[int | None, int], tuple[Snapshot | None, dict[str, Node]]] = {}
     for branch in sorted(story.branches.values(), key=lambda branch: branch.id):
-        head = (await keeper.store.head(story.id, branch.id)).seq
+        rev, head = await keeper.store.head(story.id, branch.id)
+        if rev != story.rev:
+            return {}  # there may be channels that its record does not have: the commit is refused in any case, and made again
         if not path_to(story.branches, branch.id, head).has(*at):
             continue
         if branch.id == at.branch:

@@ -15,7 +15,7 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from talekeeper import rim
-from talekeeper.errors import Conflict, InvalidInput, TalekeeperError, UnknownStory, WrongType
+from talekeeper.errors import Conflict, InvalidInput, TalekeeperError, UnknownBranch, UnknownStory, WrongType
 from talekeeper.folding import Folder, RetryPolicy
 from talekeeper.hot import Hot
 from talekeeper.kept import let_go
@@ -302,6 +302,8 @@ async def _save(hot: Hot) -> None:
             if not hot.in_step:
                 await hot.refresh()  # another branch has learnt of more: nothing would be stored
             await hot.checkpoint()
+        except UnknownBranch:
+            pass  # its name was given away, and nobody will look for it here again
         except TalekeeperError as exc:
             log.warning("last checkpoint failed: %s", exc, extra={"story": hot.shared.key.composite(), "error": str(exc)})
 

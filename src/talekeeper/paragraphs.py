@@ -337,7 +337,7 @@ class _Fitting:
                 place = None
                 continue
             first = _shown(part[0], self.sources)
-            wider = self.wider.get(part[0].key)
+            wider = self._wide(part[0], told)
             texts = wider.texts if wider else first.texts.union(*[_shown(node, self.sources).texts for node in part[1:]])
             if (texts and texts <= told) or (self.hush and first.quiet):
                 for node in part:
@@ -349,7 +349,7 @@ class _Fitting:
             again = texts & told
             if len(part) == 1:
                 (node,) = part
-                item = self._wide(node, told) or fold_item(node, self.sources, placed=node.location != place, without=again)
+                item = (wider and wider.item) or fold_item(node, self.sources, placed=node.location != place, without=again)
                 place = node.location
             else:
                 item, place = _braid(part, self.sources, again), None
@@ -360,12 +360,12 @@ class _Fitting:
             last, silent = len(items) - 1, []
         return [*silent, *items]
 
-    def _wide(self, node: Node, told: Collection[str]) -> Item | None:
+    def _wide(self, node: Node, told: Collection[str]) -> Digest | None:
         """The fold as it is told at more length, without what was told before; None where it is not told so."""
         wider = self.wider.get(node.key)
-        if wider is None or wider.item is None or wider.texts.isdisjoint(told):
-            return wider and wider.item
-        return self._digest(self.sources.children_of(node), wider.item.tokens, frozenset(told)).item
+        if wider is not None and wider.item is not None and not wider.texts.isdisjoint(told):
+            wider = self._digest(self.sources.children_of(node), wider.item.tokens, frozenset(told))
+        return wider if wider is not None and wider.item is not None else None
 
     def _braided(self, parts: Sequence[Node | Line]) -> Iterator[Line | list[Node]]:
         """The parts, in order; a few chunks of several channels whose sentences are of the same time go together."""

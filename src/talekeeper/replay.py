@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from talekeeper.keeper import Keeper
 
 
-class _Bounds:
+class Bounds:
     """A store that shows the log up to some entry of a branch, under the name that it has now, and cannot be changed."""
 
     def __init__(self, store: Store, limit: int, branch: Branch) -> None:
@@ -94,7 +94,7 @@ async def look_back(hot: Hot, to: int) -> Past:
     record = hot.shared.record
     at = hot.path.position(to)
     branch = record.branches[at.branch if at is not None else hot.path.segments[-1][0]]
-    store = _Bounds(hot.shared.store, to, branch)
+    store = Bounds(hot.shared.store, to, branch)
     then = Hot(Shared(record.key, store, hot.shared.counter, record, allowance=hot.shared.allowance), branch.name)
     await then.refresh()
     return Past(then)
@@ -123,7 +123,7 @@ class Replay:
         return self._past.written
 
 
-class _Past(_Bounds):
+class _Past(Bounds):
     """A store as it was at an entry, without memory of what was derived, except for the snapshot to start from. Whatever is done to the
     story meanwhile goes unnoticed."""
 

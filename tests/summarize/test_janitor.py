@@ -80,6 +80,16 @@ async def test_one_that_names_somebody_is_not() -> None:
     assert "Rook" in await summary("Rook got a key and hid in the cellar. [1]", "Rook got a key and hid in the cellar. [1]")
 
 
+async def test_one_that_is_far_too_long_is_refused_before_it_is_read() -> None:
+    spent: list[Spending] = []
+    began = time.process_time()
+    with pytest.raises(tk.SummaryFailed, match="9,000,000 signs are far more than it was given") as caught:
+        await tk.Janitor(ScriptedModel(["Mira gave Rook a key. [1]" * 360_000])).summarize(PIECES, [], 200, spent.append)
+    assert time.process_time() - began < 0.2
+    assert caught.value.answered
+    assert [(each.calls, each.failures) for each in spent] == [(1, 1)]
+
+
 @pytest.mark.parametrize(
     "answer",
     [

@@ -27,6 +27,8 @@ from talekeeper.summarize.words import language
 from talekeeper.tokens import estimate_tokens
 
 PROMPT = resources.files("talekeeper.summarize").joinpath("janitor.md").read_text("utf-8")
+FAR_TOO_LONG = 100_000
+"""An answer of more signs, and of more than all that was asked, is refused unread."""
 _WISH = "These must not be missing: {lost}. Write the whole again with them, in the same form and no longer."
 _TELLING = 4
 """Where so many names must survive and none is there, nor anything else that must, the summary is about something else."""
@@ -116,6 +118,9 @@ class Janitor:
         if not isinstance(answer, str):
             spend(Spending(calls=1, tokens_in=asked, failures=1))
             raise SummaryFailed(f"the model returned {type(answer).__name__}, not text")
+        if len(answer) > max(FAR_TOO_LONG, sum(len(message["content"]) for message in messages)):  # to look any closer would take long
+            spend(Spending(calls=1, tokens_in=asked, tokens_out=len(answer) // 4, failures=1))
+            raise SummaryFailed(f"the model's summary was refused: {len(answer):,} signs are far more than it was given", answered=True)
         spend(Spending(calls=1, tokens_in=asked, tokens_out=estimate_tokens(answer)))
         return answer
 
