@@ -1,6 +1,7 @@
 """Who said it: how a sentence of a fold names its speaker, and how that is read again.
 
-`Rogue: "I swear it."`, and `Rogue (thinking): …` for what was not said aloud. A "He" after a sentence about Voss becomes "[Voss]".
+`Rogue: "I swear it."`, `Rogue (thinking): …` for what was not said aloud, and `… "I swear it."` where it is not plain who says it: not
+the narrator. A "He" after a sentence about Voss becomes "[Voss]".
 Nothing is made up.
 """
 
@@ -11,7 +12,7 @@ from collections.abc import Sequence
 
 from talekeeper.kept import kept
 from talekeeper.model import Turn
-from talekeeper.summarize.persons import he_of, meant, subject_of
+from talekeeper.summarize.persons import he_of, meant_for_good, subject_of
 from talekeeper.summarize.posing import breaks_out, may_mislead
 from talekeeper.summarize.quotations import PARTNER, STARRED, has_marks, held, in_quotes
 from talekeeper.summarize.sentences import PLAIN, Draft
@@ -36,6 +37,11 @@ def is_narrator(turn: Turn) -> bool:
     return turn.speaker.casefold() in listed("narrator") and (not turn.voice or has_marks(turn.text))
 
 
+def voice_lent(turn: Turn) -> str:
+    """The voice of a turn, if it is not the narrator's own: what a narrator quotes, somebody else says."""
+    return "" if turn.voice.casefold() in listed("narrator") else turn.voice
+
+
 def tell(drafts: list[Draft], turns: Sequence[Turn], narrators: Sequence[bool]) -> None:
     """Gives each draft the text with which it would stand in the fold. A pronoun gets a name until someone else has had their say."""
     about: Draft | None = None  # the sentence with their name: it is looked for when a "He" comes, which is seldom
@@ -53,18 +59,22 @@ def tell(drafts: list[Draft], turns: Sequence[Turn], narrators: Sequence[bool]) 
         elif draft.outside == "":
             about = None if draft.reply else about
             subject = subject_of(about.body, about.reading) if about is not None and not draft.voice else ""
-            _attribute(draft, draft.voice or (f"[{subject}]" if subject else turn.voice), turn.kind)
+            voice = draft.voice or (f"[{subject}]" if subject else voice_lent(turn))
+            if voice:
+                _attribute(draft, voice, turn.kind)
+            else:
+                draft.text = _by_somebody(draft.text, draft.lang, turn.kind)
         elif draft.outside is None and draft.marks & _FIRST and turn.kind not in _TOLD_BARE and _speaks_of_itself(draft):
             _attribute(draft, turn.voice, turn.kind)
         elif lead and lead.norm in listed("he") and draft.text.startswith(lead.plain):
-            subject = meant(about, lead.norm) if about is not None else ""
+            subject = meant_for_good(about, lead.norm) if about is not None else ""
             draft.text = f"[{subject}]{draft.text[len(lead.plain) :]}" if subject else draft.text
             draft.worth += _PLAIN_WHO if subject else -_NO_WHO
             draft.dangling = not subject
         elif draft.outside:
             if draft.voice:
                 draft.text = _named_in_tag(draft.text, draft.outside, draft.voice)
-            if about is not None and not _is_of(draft.outside, about):
+            if about is not None and not _is_of(draft, draft.outside, about):
                 about = None  # someone else has spoken
         elif lead and not (lead.marks & (_PRONOUN | _SECOND) and draft.text.startswith(lead.plain)):
             about = draft
@@ -79,6 +89,11 @@ def _attribute(draft: Draft, voice: str, kind: str = "") -> None:
     draft.text = f"{voice}{_MANNERS.get(kind, '')}{colon}{draft.text}"
 
 
+def _by_somebody(text: str, lang: str, kind: str) -> str:
+    """`… "I promise."`, `… (whispering) "I lied."`: bare, it would pass for what the one before it says."""
+    return f"…{_MANNERS.get(kind, '')}{'' if lang in UNSPACED else ' '}{text}"
+
+
 def attributed(text: str, lang: str, voice: str) -> str:
     """A text that may not pass for another's, as someone's: `Tam: "Mira: 'I promise.'"`."""
     draft = Draft(text, lang, text=held(text, lang))
@@ -86,10 +101,11 @@ def attributed(text: str, lang: str, voice: str) -> str:
     return draft.text
 
 
-def _is_of(tag: str, about: Draft) -> bool:
+def _is_of(draft: Draft, tag: str, about: Draft) -> bool:
     """Whether the tag of a quotation says that the one spoke of whom a sentence before it tells."""
-    he = he_of(tag)
-    return bool(meant(about, he)) if he else subject_of(about.body, about.reading) in tag
+    if not (he := he_of(tag)):
+        return subject_of(about.body, about.reading) in tag
+    return (draft.voice != "" or draft.stretch != about.stretch) and meant_for_good(about, he) != ""
 
 
 def _named_in_tag(text: str, tag: str, name: str) -> str:

@@ -17,7 +17,7 @@ from operator import or_
 from talekeeper.kept import kept
 from talekeeper.model import Sentence, Turn, new_sentence
 from talekeeper.summarize import choice
-from talekeeper.summarize.attribution import SPEAKER, is_narrator, tell
+from talekeeper.summarize.attribution import SPEAKER, is_narrator, tell, voice_lent
 from talekeeper.summarize.names import known_terms, studied, terms_in
 from talekeeper.summarize.quotations import OPENING, clip
 from talekeeper.summarize.salience import Read
@@ -326,7 +326,7 @@ def _intends(row: Row) -> bool:
 _NEXT_TO_NOTHING = 0.01
 _BEHIND = 1000.0
 """By how much idle talk is put behind what tells something, and talk of the table behind that."""
-RULES = 3
+RULES = 4
 """The edition of these rules: one more whenever the same turns may be told in other words, so that nobody takes what an earlier version
 has stored for damage."""
 _ROOM = {"ru": 1.5, "zh": 1.6, "ja": 1.9}
@@ -418,7 +418,7 @@ def judged(turns: Sequence[Turn], known: Collection[str] = ()) -> list[Draft]:
         text = turn.text
         if "(" in text or "[" in text or "（" in text:
             text = _ASIDE.sub("", text).strip() or text
-        for draft in drafts_of(text, lang, not narrators[stretch], whole):
+        for draft in drafts_of(text, lang, not narrators[stretch], whole, lent=voice_lent(turn) != ""):
             draft.sources, draft.stretch = (turn.id,), stretch
             draft.voice = draft.voice if narrators[stretch] else turn.voice
             if turn.kind == "event" or turn.kind == "note":

@@ -16,9 +16,9 @@ _DEATH, _PRONOUN = MARK["death"], MARK["pronoun"]
 
 def find_tellers(drafts: list[Draft]) -> None:
     """Names whoever speaks a bare quotation: by its tag, or by the sentence before it in the same turn, or the one after. A "he" who says
-    something is whoever did something last, if that is plain, and not one of several who answers the last; else nobody is named: not the
-    next who does something, either."""
-    voice, last, hidden = "", "", False
+    something is whoever did something last, if that is plain, and not one of several who answers the last, nor whoever is answered; else
+    nobody is named: not the next who does something, either. Of whom it was once "he", it is never "she"."""
+    voice, last, hidden, said, gender = "", "", False, "", ""  # said: by whom the last quotation was; gender: the last one's
     about: Draft | None = None  # the sentence that tells what the last one did
     doers: set[str] = set()
     for at, draft in enumerate(drafts):
@@ -26,19 +26,26 @@ def find_tellers(drafts: list[Draft]) -> None:
             if draft.reply or not (voice or hidden):
                 voice = _teller_behind(drafts, at)
                 hidden = draft.reply and not voice
-            draft.voice = voice
+            draft.voice = said = voice
             continue
         he = he_of(draft.outside) if draft.outside else ""
         reading = draft.reading if he else _beside(draft)
         he = he or _pronoun_in_front(reading)
         if he and (draft.outside or he in listed("he")):
-            voice = _meant_by(he, about, last) if not draft.reply or len(doers) < 2 else ""
+            voice = _meant_by(he, about, last) if gender in ("", _gender([he])) and not (draft.reply and len(doers) > 1) else ""
+            if voice and draft.outside and _is_another(draft, about, same=voice == said, known=gender != ""):
+                voice = ""
+            gender = _gender([he]) if voice else gender
             draft.voice, hidden = (voice, not voice) if draft.outside else ("", False)
         elif (doer := _doer(draft, reading)) or draft.outside is None:
             voice, hidden = doer, False
             doers.update([doer] if doer else ())
             if doer or (last and _brings_another(reading)):
+                gender = gender if doer == last else _gender(doer.lower().split())
                 last, about = doer, draft if doer and draft.outside is None else None
+        else:  # a quotation that comes from nobody: "comes the answer"
+            voice, hidden = "", True
+        said = voice if draft.outside else said
 
 
 def _teller_behind(drafts: Sequence[Draft], at: int) -> str:
@@ -75,7 +82,7 @@ def _meant_by(he: str, about: Draft | None, last: str) -> str:
         return ""
     if about is not None and about.reading.names:
         return meant(about, he)
-    return last if _gender(last.lower().split()) in ("", _gender([he])) else ""
+    return last
 
 
 def _brings_another(reading: Reading) -> bool:
@@ -140,9 +147,27 @@ def he_of(tag: str) -> str:
     return second.rstrip(",") if (second == rest or second.endswith(",")) and second.rstrip(",") in listed("he") else ""
 
 
+def _is_another(draft: Draft, about: Draft | None, *, same: bool, known: bool) -> bool:
+    """Whether the "she" of a tag may be someone else than who did something last: where that one was quoted right before (`same`), and it
+    is an answer, or not `known` who is a "she"; or where it is an answer, and another is named beside that one."""
+    if same and (draft.reply or not known):
+        return True
+    answers = not listed("answer").isdisjoint((draft.outside or "").lower().replace(",", " ").split())
+    return answers and (same or (about is not None and len(about.reading.names) > 1))
+
+
+def meant_for_good(draft: Draft, he: str) -> str:
+    """Whom of a sentence a "He" means, if that is plain; after it, no "She" means them."""
+    if who := meant(draft, he):
+        draft.gender = _gender([he])
+    return who
+
+
 def meant(draft: Draft, he: str) -> str:
     """Whom of a sentence a "He" or "She" after it means, if that is plain and they are alive: nobody else in it may be meant as well."""
     reading, his = draft.reading, _gender([he])
+    if draft.gender not in ("", his):
+        return ""
     name = None if reading.marks & _DEATH else subject_name(draft.body, reading)
     if name is None or not name.places:
         return name.text if name is not None else ""

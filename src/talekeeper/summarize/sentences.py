@@ -106,6 +106,7 @@ class Draft:
     estimated: bool = False
     outside: str | None = None  # what is not in quotes, if something is
     voice: str = ""
+    gender: str = ""  # of the one it tells of, once a "he" or a "she" has meant them
     text: str = ""
     reading: Reading = UNREAD
     keys: Sequence[str] = ()

@@ -6,7 +6,8 @@ stays with what is promised. Nothing is made up.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 from talekeeper.summarize.names import study
@@ -39,10 +40,11 @@ _WRITTEN = 3.0
 """What it is worth that a sentence tells what is written: nobody puts up a note in a story that does not matter."""
 
 
-def drafts_of(text: str, lang: str, spoken: bool, whole: str) -> list[Draft]:
+def drafts_of(text: str, lang: str, spoken: bool, whole: str, *, lent: bool = False) -> list[Draft]:
     """The sentences of a turn's text, read; quotations over several sentences get their marks back, and their speaker.
 
-    `spoken`: it is said, not told. `whole`: all that was said, where its phrases are."""
+    `spoken`: it is said, not told. `whole`: all that was said, where its phrases are. `lent`: where nobody else is plain, a voice that
+    the narrator lends speaks."""
     if not spoken:
         text = double_quoted((unblocked(text, lang).strip() or text) if ">" in text else text)
     quotes = has_marks(text)
@@ -50,8 +52,9 @@ def drafts_of(text: str, lang: str, spoken: bool, whole: str) -> list[Draft]:
     if "*" in text:
         sentences = with_stars(sentences)
     if quotes:
-        return _with_tellers(_quoting(sentences, openings, lang, spoken, whole), colon=":" in text or "：" in text)
-    drafts: list[Draft] = []
+        drafts = _with_tellers(_quoting(sentences, openings, lang, spoken, whole), colon=":" in text or "：" in text)
+        return drafts if spoken or lent else _joined(drafts)
+    drafts = []
     for sentence in sentences:
         drafts.append(Draft(sentence, lang, reading=study(sentence, lang)))
         if len(drafts) > 1:
@@ -112,6 +115,35 @@ def _with_tellers(drafts: list[Draft], *, colon: bool) -> list[Draft]:
     return drafts
 
 
+def _joined(drafts: Sequence[Draft]) -> list[Draft]:
+    """The same, where a quotation that tells something stands with the sentence before it if it is not plain who speaks. An answer does
+    not; and a "He" of whom an earlier turn tells may yet get his name, and lend it to the quotation."""
+    joined: list[Draft] = []
+    for draft in drafts:
+        if draft.outside == "" and joined and not (draft.voice or draft.reply) and _may_hold(joined[-1], draft, first=len(joined) == 1):
+            before = joined[-1]
+            body, reading = together(before.body, draft.body, draft.lang), before.reading.then(draft.reading)
+            joined[-1] = replace(before, body=body, outside=_beside_quotes(before), reading=reading)
+        else:
+            joined.append(draft)
+    return joined
+
+
+def _beside_quotes(draft: Draft) -> str:
+    return draft.body if draft.outside is None else draft.outside
+
+
+def _may_hold(before: Draft, draft: Draft, *, first: bool) -> bool:
+    """Whether a sentence can take in the quotation behind it. `first`: the turn begins with it."""
+    if len(before.body) + len(draft.body) > _TOGETHER or (before.outside == "" and before.voice):
+        return False
+    if before.body[-1] in CLOSING:  # the quotation goes on
+        return True
+    if before.outside is None and not (draft.reading.keys or draft.reading.marks & _HAPPENS):
+        return False  # the sentence tells more without it
+    return not first or not (he_of(before.outside or "") or _begins_with_pronoun(before))
+
+
 def _introduces(before: Draft, quoted: str) -> bool:
     """Whether a quotation belongs to the sentence before it: that ends with a colon, or is the beginning of something written."""
     if len(before.body) + len(quoted) > _TOGETHER:
@@ -138,7 +170,7 @@ def _join_leaning(drafts: list[Draft], spoken: bool, whole: str) -> None:
     if _is_bare_vow(last, whole) or (len(drafts) == 2 and _is_bare_vow(before, whole)) or _leans(last, before, spoken, whole):
         if before.outside and last.outside and not spoken and doer_beside(last):
             return  # someone else says it
-        outside = None if last.outside is None else f"{before.body if before.outside is None else before.outside} {last.outside}".strip()
+        outside = None if before.outside is last.outside is None else f"{_beside_quotes(before)} {_beside_quotes(last)}".strip()
         body = together(before.body, last.body, last.lang)
         drafts[-2:] = [Draft(body, last.lang, outside=outside, reading=one.then(other), opens=before.opens, reply=before.reply)]
 
