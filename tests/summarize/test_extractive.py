@@ -1044,6 +1044,8 @@ def test_names_and_numbers_are_found_in_any_text(text: str) -> None:
         ("「行こう。」彼は笑った。雨だ。", ["「行こう。」", "彼は笑った。", "雨だ。"]),
         ("a line\nthat goes on\n\nAnother one\nA third", ["a line that goes on", "Another one", "A third"]),
         ("1. First thing. 2. Second thing.", ["1. First thing.", "2. Second thing."]),
+        ("Three names: 1) Elena. 2) Borin. 3) You. It rains.", ["Three names: 1) Elena. 2) Borin. 3) You.", "It rains."]),
+        ("He was 40. 3) is odd. ²) too.", ["He was 40.", "3) is odd.", "²) too."]),
         ("J. R. Smith lives here.", ["J. R. Smith lives here."]),
         ("", []),
     ],

@@ -48,6 +48,8 @@ def _is_boundary(text: str, start: int, match: re.Match[str]) -> bool:
         return mark[0] == "…" and mark[-1] in "」』"
     if follows.islower():
         return mark.count("\n") > 1
+    if follows.isdecimal() and text[match.end() + 1 : match.end() + 2] == ")" and f"{int(follows) - 1})" in text[start : match.end()]:
+        return False  # 1) one thing. 2) another
     if mark[0] != "." or mark[1] == ".":
         return True
     at = match.start()
