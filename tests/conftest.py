@@ -8,6 +8,7 @@ import os
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from inspect import isawaitable
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -16,6 +17,9 @@ import pytest_socket
 from hypothesis import settings
 
 import talekeeper as tk
+
+pytest.register_assert_rewrite("talekeeper.testing.stores")
+"""The contract suite is part of the library: its assertions are to speak as clearly as those of tests."""
 
 settings.register_profile("same", derandomize=True, deadline=None)  # how long an example takes says more about the neighbours
 settings.register_profile("explore", derandomize=False, print_blob=True, deadline=None)
@@ -30,6 +34,18 @@ NOW = 1_750_000_000.0
 
 OpenKeeper: TypeAlias = Callable[..., Awaitable[tk.Keeper]]
 """Opens another keeper on the same target, with settings of its own; it is closed after the test."""
+
+
+async def until(claim: Callable[[], object], seconds: float = 20.0) -> None:
+    """Waits until the claim holds, which may be async."""
+    async with asyncio.timeout(seconds):
+        while True:
+            holds = claim()
+            if isawaitable(holds):
+                holds = await holds
+            if holds:
+                return
+            await asyncio.sleep(0.005)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -229,7 +229,7 @@ async def test_folds_that_an_earlier_version_told_otherwise_are_no_damage(
 ) -> None:
     path = tmp_path / "s.db"
     with monkeypatch.context() as earlier:
-        earlier.setattr("talekeeper.folds.Node.limit", lambda node: 30)
+        earlier.setattr("talekeeper.folds.nodes.Node.limit", lambda node: 30)
         earlier.setattr("talekeeper.summarize.extractive.RULES", edition)
         async with open_keeper(path) as keeper:
             story = await keeper.story(KEY, seats=SEATS)
@@ -255,6 +255,12 @@ PARENT = "json_extract(shape, '$.level') = 1"
 DAMAGE: dict[str, tuple[Callable[[sqlite3.Connection], None], str, str]] = {
     "an entry gone": (run(f"DELETE FROM turns WHERE {AT} = 40 AND {ON} = 1"), "I1", "1 entries before it are gone from the log"),
     "the first entry gone": (run(f"DELETE FROM turns WHERE {AT} = 1 AND {ON} = 1"), "I1", "gone from the log"),
+    "the newest entries gone": (
+        run(f"DELETE FROM turns WHERE {ON} = 2 AND {AT} > 137"),
+        "I1",
+        "its newest entries are gone from the log",
+    ),
+    "an edit that is not known by its turn": (run("DELETE FROM targets"), "I1", "cannot be found by what it is about"),
     "a text gone": (run(f"UPDATE turns SET text = '' WHERE {AT} = 41 AND {ON} = 1"), "I1", "has lost its text"),
     "a text changed": (
         run(f"UPDATE turns SET text = 'Something else altogether happened to Lord Harrow.' WHERE {AT} = 5 AND {ON} = 1"),
@@ -298,7 +304,14 @@ DAMAGE: dict[str, tuple[Callable[[sqlite3.Connection], None], str, str]] = {
         "I4",
         "was born at entry 9999",
     ),
+    "a letter changed": (
+        run(f"UPDATE turns SET text = replace(text, 'silver', 'silvcr') WHERE {AT} = 48 AND {ON} = 1"),
+        "I1",
+        "does not know 1 of the entries by all of their words, such as entry 48 of branch 'main~1' by 'silvcr'",
+    ),
+    "a time that is none": (run(f"UPDATE turns SET time = 'abc' WHERE {AT} = 8"), "I1", "has a time or a size that is no number"),
     "an index without words": (run("INSERT INTO words (words) VALUES ('delete-all')"), "I1", "cannot be recalled by its own words"),
+    "an index that names what is no entry": (run("INSERT INTO words (rowid, tokens) VALUES (1, '1.voss.1')"), "I1", DAMAGED),
     "settings that are no JSON": (rewrite("stories", "config", half), "file", DAMAGED),
     "a health that is no JSON": (run("UPDATE stories SET health = 'x'"), "file", DAMAGED),
     "hearers that are no JSON": (rewrite("channels", "hearers", half), "file", DAMAGED),

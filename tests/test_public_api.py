@@ -49,8 +49,10 @@ PUBLIC = [
     "MissingKey",
     "ModelFailed",
     "ModelUnavailable",
+    "NameTaken",
     "Note",
     "Part",
+    "Past",
     "Recap",
     "Recipe",
     "Recollection",
@@ -121,7 +123,7 @@ def test_from_import_star_gives_all_of_them() -> None:
 
 def test_an_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="no attribute 'memoryy'"):
-        tk.memoryy  # noqa: B018
+        tk.memoryy  # type: ignore[attr-defined]  # noqa: B018
     with pytest.raises(ImportError):
         importlib.import_module("talekeeper.memoryy")
 

@@ -5,20 +5,23 @@ from __future__ import annotations
 import asyncio
 import inspect
 import os
+import re
 import signal
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, assert_type
 
 import pytest
+from tests import sync_types
 
 import talekeeper as tk
 from talekeeper import memory
-from talekeeper.following import Follower
 from talekeeper.formats import export_story
+from talekeeper.memory import callbacks, facts
+from talekeeper.story.following import Follower
 from talekeeper.testing.models import MoodyModel
 
 KEY = tk.MemoryKey("acme", "ana", "ash-crown")
@@ -26,13 +29,13 @@ SEATS = (tk.Seat("dm", role="dm"), tk.Seat("rogue", token_limit=400), tk.Seat("b
 
 
 @pytest.fixture
-def keeper(target: str) -> Iterator[Any]:
+def keeper(target: str) -> Iterator[tk.sync.Keeper]:
     with tk.sync.open(target, counter=tk.Heuristic(), clock=lambda: 0.0, durable=False) as keeper:
         yield keeper
 
 
 @pytest.fixture
-def story(keeper: Any) -> Any:
+def story(keeper: tk.sync.Keeper) -> tk.sync.Story:
     return keeper.story(KEY, seats=SEATS)
 
 
@@ -47,7 +50,7 @@ def words(number: int) -> str:
     return f"m{number}m: Captain Voss counts the silver coins on the table twice and says that nobody leaves before the bell."
 
 
-def test_the_portal_gives_what_the_async_door_gives(story: Any) -> None:
+def test_the_portal_gives_what_the_async_door_gives(story: tk.sync.Story) -> None:
     async def told() -> list[Any]:
         async with tk.open(":memory:", counter=tk.Heuristic(), clock=lambda: 0.0) as keeper:
             other = await keeper.story(KEY, seats=SEATS)
@@ -72,23 +75,23 @@ def test_the_portal_gives_what_the_async_door_gives(story: Any) -> None:
     ] == asyncio.run(told())  # fmt: skip
 
 
-def test_errors_pass_through_as_they_are(keeper: Any, story: Any) -> None:
+def test_errors_pass_through_as_they_are(keeper: tk.sync.Keeper, story: tk.sync.Story) -> None:
     with pytest.raises(tk.UnknownSeat, match="did you mean 'rogue'"):
         story.append("rouge", "Hi.")
     with pytest.raises(tk.WrongType):
-        story.append("dm", None)
+        story.append("dm", None)  # type: ignore[arg-type]
     with pytest.raises(tk.MissingKey):
-        keeper.story(None)
+        keeper.story(None)  # type: ignore[arg-type]
     story.append("dm", "A pinned line.")
     story.pin(1)
     with pytest.raises(tk.BudgetTooSmall) as raised:
         story.context("rogue", budget=1)
     assert raised.value.needed > 1
     with pytest.raises(AttributeError):
-        story.no_such_method  # noqa: B018
+        story.no_such_method  # type: ignore[attr-defined]  # noqa: B018
 
 
-def test_stories_that_come_back_are_wrapped_too(story: Any) -> None:
+def test_stories_that_come_back_are_wrapped_too(story: tk.sync.Story) -> None:
     story.append("dm", "One.")
     fork = story.fork(name="what if")
     fork.append("dm", "Two.")
@@ -98,7 +101,7 @@ def test_stories_that_come_back_are_wrapped_too(story: Any) -> None:
     assert (fork.branch, main.branch, fork.key) == ("what if", "main", KEY)
 
 
-def test_whatever_has_to_be_waited_for_is_wrapped_too(keeper: Any, story: Any) -> None:
+def test_whatever_has_to_be_waited_for_is_wrapped_too(keeper: tk.sync.Keeper, story: tk.sync.Story) -> None:
     for number in range(60):
         story.append("dm", words(number))
     past = story.at(5)
@@ -115,7 +118,7 @@ def test_whatever_has_to_be_waited_for_is_wrapped_too(keeper: Any, story: Any) -
     assert len(list(tk.sync.call(export_story, keeper=keeper, key=KEY))) == len(lines)
 
 
-def test_faces_and_what_they_give_are_wrapped_too(keeper: Any, story: Any) -> None:
+def test_faces_and_what_they_give_are_wrapped_too(keeper: tk.sync.Keeper, story: tk.sync.Story) -> None:
     story.append("dm", "Lin promises the brass key to Voss.")
     manager = tk.sync.call(memory.MemoryManager, story)
     assert "brass key" in manager.get_context("rogue")
@@ -125,14 +128,50 @@ def test_faces_and_what_they_give_are_wrapped_too(keeper: Any, story: Any) -> No
     assert "brass key" in str(chat.get_llm_context())
 
 
-def test_no_method_gives_what_would_have_to_be_awaited(keeper: Any, story: Any) -> None:
+def test_no_method_gives_what_would_have_to_be_awaited(keeper: tk.sync.Keeper, story: tk.sync.Story) -> None:
     story.append("dm", "One.")
     for each in (keeper, story, story.at(1), keeper.store):
         for name in (name for name in dir(each) if not name.startswith("_")):
             assert not inspect.iscoroutinefunction(getattr(each, name, None)), name
 
 
-def test_values_come_back_as_they_are(story: Any) -> None:
+def test_a_type_checker_knows_what_comes_back(keeper: tk.sync.Keeper, story: tk.sync.Story) -> None:
+    assert_type(story.append("dm", "Lin promises the brass key to Voss."), tk.Turn)
+    assert_type(story.context("rogue", budget=500).text, str)
+    assert_type(keeper.story(KEY).fork(name="what if").branches(), list[tk.BranchInfo])
+    assert_type(story.at(1), tk.sync.Past)
+    assert_type(keeper.store.keys(), list[tk.MemoryKey])
+    assert_type(tk.sync.call(memory.MemoryManager, story), tk.sync.MemoryManager)
+    assert_type(tk.sync.call(memory.find_callbacks, story, "dm"), list[memory.Callback])
+    assert_type(tk.sync.call(export_story, keeper, KEY), Iterator[str])
+    with tk.sync.memory() as chat:
+        assert_type(chat, tk.sync.DefaultShortTermMemory)
+        assert_type(chat.get_llm_context(), dict[str, Any])
+    with pytest.raises(TypeError):
+        story.append("dm", 5)  # type: ignore[arg-type]
+    with pytest.raises(TypeError):
+        story.append("dm", "Hi.", audience=["rogue"])  # type: ignore[call-arg]
+
+
+def test_what_a_type_checker_knows_is_what_the_async_faces_say() -> None:
+    assert sync_types.FILE.read_text("utf-8") == sync_types.written(), "run `python -m tests.sync_types`"
+    assert sorted(re.findall(r"^(?:class|def) (\w+)", sync_types.written(), re.M)) == sorted([*tk.sync.__all__, *["call"] * 8])
+
+
+def test_what_a_type_checker_knows_is_all_that_is_there(keeper: tk.sync.Keeper, story: tk.sync.Story) -> None:
+    faces: dict[str, object] = {
+        "Keeper": keeper,
+        "Story": story,
+        "Past": story.at(0),
+        "DefaultShortTermMemory": tk.DefaultShortTermMemory(),
+    }
+    for name, face in faces.items():
+        known = re.search(rf"^class {name}:\n((?: .*\n|\n)+)", sync_types.FILE.read_text("utf-8"), re.M)
+        assert known is not None
+        assert {member for member in dir(face) if member[0] != "_"} == set(re.findall(r"^    (?:def )?([a-z]\w*)[(:]", known[1], re.M))
+
+
+def test_values_come_back_as_they_are(story: tk.sync.Story) -> None:
     turn = story.append("dm", "One.")
     assert isinstance(turn, tk.Turn)
     assert isinstance(story.context("rogue"), tk.Context)
@@ -141,7 +180,7 @@ def test_values_come_back_as_they_are(story: Any) -> None:
     assert {"append", "context", "fork"} <= set(dir(story))
 
 
-def test_all_stories_of_a_keeper_are_within_reach(keeper: Any, story: Any) -> None:
+def test_all_stories_of_a_keeper_are_within_reach(keeper: tk.sync.Keeper, story: tk.sync.Story) -> None:
     assert keeper.keys() == [KEY]
     assert keeper.delete(KEY) is True
     assert keeper.keys() == []
@@ -187,7 +226,7 @@ def test_a_keeper_that_cannot_be_opened_leaves_no_thread_behind(tmp_path: Path) 
     assert_only(before)
 
 
-def test_many_threads_may_use_one_story_at_once(story: Any) -> None:
+def test_many_threads_may_use_one_story_at_once(story: tk.sync.Story) -> None:
     def tell(number: int) -> None:
         for n in range(10):
             story.append("dm", f"Thread {number}, line {n}.")
@@ -203,7 +242,7 @@ def test_many_threads_may_use_one_story_at_once(story: Any) -> None:
         assert mine == [f"Thread {number}, line {n}." for n in range(10)], "each thread's own order is kept"
 
 
-def test_many_threads_may_use_many_stories_at_once(keeper: Any) -> None:
+def test_many_threads_may_use_many_stories_at_once(keeper: tk.sync.Keeper) -> None:
     def play(number: int) -> list[str]:
         story = keeper.story(tk.MemoryKey("acme", "ana", f"story {number}"), seats=SEATS)
         for n in range(15):
@@ -249,13 +288,49 @@ def test_folds_are_made_behind_the_portal_too(target: str) -> None:
         assert story.health().state is tk.HealthState.HEALTHY
 
 
+async def hits(action: str) -> memory.KeeperResponse:
+    return memory.KeeperResponse("Hits.")
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda story: memory.remember(story, "rogue"),
+        lambda story: memory.character_facts(story, "rogue"),
+        lambda story: facts.add(story, "rogue", "trait", "Rook cannot swim.", of=1),
+        lambda story: memory.find_callbacks(story, "rogue"),
+        lambda story: callbacks.add(story, "the key", "item", of=1),
+        lambda story: callbacks.resolve(story, "the key", of=1),
+        lambda story: memory.recap(story, "rogue"),
+        lambda story: memory.session_summary(story, "rogue", 0),
+        lambda story: memory.add_adventure_moment(story, memory.AdventureMoment(1, "discovery", "A key"), of=1),
+        lambda story: memory.pin_moment(story, memory.AdventureMoment(1, "discovery", "A key")),
+        lambda story: memory.epilogue_material(story, "rogue"),
+        lambda story: memory.build_context(story, "rogue"),
+        lambda story: memory.resolve_action_with_moments(story, hits, "I hit."),
+        lambda story: memory.context_manager(story),
+    ],
+)
+def test_a_story_of_the_portal_is_refused_by_what_is_async_before_anything_is_written(
+    story: tk.sync.Story, call: Callable[[Any], Awaitable[Any]]
+) -> None:
+    story.append("dm", "Mira slides you a key.")
+    before = story.version
+
+    async def try_it() -> None:
+        with pytest.raises(tk.WrongType, match=re.escape("tk.sync.call(function, story")):
+            await call(story)
+
+    asyncio.run(try_it())
+    assert story.version == before
+
+
 async def test_the_portal_may_be_used_from_a_thread_of_an_async_program(target: str) -> None:
     def play() -> str:
         with tk.sync.open(target) as keeper:
             story = keeper.story(KEY, seats=SEATS)
             story.append("dm", "Hello.")
-            text: str = story.context("rogue").text
-            return text
+            return story.context("rogue").text
 
     assert "Hello." in await asyncio.to_thread(play)
 
@@ -263,7 +338,7 @@ async def test_the_portal_may_be_used_from_a_thread_of_an_async_program(target: 
 def test_whoever_uses_a_keeper_while_it_is_closed_is_told_so_and_not_kept_waiting(target: str) -> None:
     seen: list[str] = []
 
-    def tell(story: Any) -> None:
+    def tell(story: tk.sync.Story) -> None:
         try:
             while True:
                 story.append("dm", "On and on.")
@@ -285,7 +360,7 @@ def test_whoever_uses_a_keeper_while_it_is_closed_is_told_so_and_not_kept_waitin
 
 
 def test_a_call_that_waits_for_something_else_ends_with_the_keeper(target: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("talekeeper.sync.PATIENCE", 0.05)
+    monkeypatch.setattr("talekeeper.portal.PATIENCE", 0.05)
     ended, failures = list[str](), list[BaseException]()
     started = threading.Event()
 
@@ -315,7 +390,7 @@ def test_a_call_that_waits_for_something_else_ends_with_the_keeper(target: str, 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks here")
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_a_fork_is_told_that_the_keeper_is_not_its_own(keeper: Any, story: Any) -> None:
+def test_a_fork_is_told_that_the_keeper_is_not_its_own(keeper: tk.sync.Keeper, story: tk.sync.Story) -> None:
     child = os.fork()
     if child == 0:
         code = 1

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from talekeeper import sync
-    from talekeeper.context import FLOOR
+    from talekeeper.context.plan import FLOOR
+    from talekeeper.context.recipe import QUESTION_RECIPE, Note, Part, Recipe
     from talekeeper.errors import (
         BudgetTooSmall,
         Conflict,
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
         MissingKey,
         ModelFailed,
         ModelUnavailable,
+        NameTaken,
         StoreBusy,
         StoreClosed,
         StoreCorrupt,
@@ -43,7 +45,6 @@ if TYPE_CHECKING:
         WrongStore,
         WrongType,
     )  # fmt: skip
-    from talekeeper.folding import RetryPolicy
     from talekeeper.keeper import Keeper, open
     from talekeeper.memory.session import (
         ConversationTurn,
@@ -74,28 +75,30 @@ if TYPE_CHECKING:
         to_json,
     )  # fmt: skip
     from talekeeper.ports import ChatModel, Message, Store, TokenCounter
-    from talekeeper.recipe import QUESTION_RECIPE, Note, Part, Recipe
-    from talekeeper.story import Story
+    from talekeeper.story.folding import RetryPolicy
+    from talekeeper.story.replay import Past
+    from talekeeper.story.story import Story
+    from talekeeper.story.telling import Draft
     from talekeeper.summarize.janitor import Janitor
-    from talekeeper.telling import Draft
     from talekeeper.tokens import Exact, Heuristic, best_counter, counter_for, estimate_tokens
 
 __version__ = "0.1.0"
 
 _HOMES = {
-    "context": "FLOOR",
+    "context.plan": "FLOOR",
     "errors": "BudgetTooSmall Conflict DuplicateId InvalidInput MemoryBudgetExceeded MissingKey ModelFailed ModelUnavailable "
-    "StoreBusy StoreClosed StoreCorrupt StoreError StoreFull StoreReadOnly SummaryFailed TalekeeperError UnknownBranch "
+    "NameTaken StoreBusy StoreClosed StoreCorrupt StoreError StoreFull StoreReadOnly SummaryFailed TalekeeperError UnknownBranch "
     "UnknownFold UnknownSeat UnknownStory UnknownTurn WrongStore WrongType",
-    "folding": "RetryPolicy",
+    "story.folding": "RetryPolicy",
     "keeper": "Keeper open",
     "memory.session": "ConversationTurn DefaultShortTermMemory MemoryBudget MemoryIsolation SessionMemories ShortTermMemoryConfig",
     "model": "Block BranchInfo Context Fold Health HealthState Item LeftOut Mark Marked MemoryKey Recap Recollection Seat Sentence Stats "
     "Turn to_json",
     "ports": "ChatModel Message Store TokenCounter",
-    "story": "Story",
-    "recipe": "Note Part QUESTION_RECIPE Recipe",
-    "telling": "Draft",
+    "story.story": "Story",
+    "context.recipe": "Note Part QUESTION_RECIPE Recipe",
+    "story.replay": "Past",
+    "story.telling": "Draft",
     "summarize.janitor": "Janitor",
     "tokens": "Exact Heuristic best_counter counter_for estimate_tokens",
 }
@@ -134,8 +137,10 @@ __all__ = [
     "MissingKey",
     "ModelFailed",
     "ModelUnavailable",
+    "NameTaken",
     "Note",
     "Part",
+    "Past",
     "Recap",
     "Recipe",
     "Recollection",
@@ -173,15 +178,17 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name == "sync":
-        return import_module("talekeeper.sync")
-    home = _HOME.get(name)
-    if home is None:
-        raise AttributeError(f"module 'talekeeper' has no attribute {name!r}")
-    value = getattr(import_module(f"talekeeper.{home}"), name)
-    globals()[name] = value
-    return value
+if not TYPE_CHECKING:  # a type checker knows the names, and refuses others
+
+    def __getattr__(name: str) -> Any:
+        if name == "sync":
+            return import_module("talekeeper.sync")
+        home = _HOME.get(name)
+        if home is None:
+            raise AttributeError(f"module 'talekeeper' has no attribute {name!r}")
+        value = getattr(import_module(f"talekeeper.{home}"), name)
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:

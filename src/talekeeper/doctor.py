@@ -5,7 +5,7 @@ In this order, since each step believes only what the ones before it have shown:
     the record     seats, branches, channels                                        I4, I3
     the log        no gaps, every entry in a channel, own ids lead back to it       I1
     the folds      made of turns and folds that exist; texts of models              I7, I5, I4
-    a replay       everything derived anew from the log, beside what is stored      I4, I5
+    a replay       everything derived anew from the log, beside what is stored      I1, I4, I5
     the memory     every seat on every branch: complete, within budget, no leak     I1, I2, I3
 
 A finding's code is the invariant that is broken; "file" stands for the file itself. Errors are things that lose or leak
@@ -16,8 +16,9 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections import Counter
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Mapping, Sequence, Set
+from array import array
+from collections import Counter, defaultdict
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterable, Mapping, Sequence, Set
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,17 +26,17 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from talekeeper import rim
 from talekeeper.errors import BudgetTooSmall, Conflict, StoreCorrupt, UnknownStory
-from talekeeper.hot import Hot
-from talekeeper.inside import hot_of
+from talekeeper.folds.snapshots import folds_named
+from talekeeper.live.hot import Hot
+from talekeeper.live.names import Names
+from talekeeper.live.shared import UNFINISHED, Shared, path_to, seats_of
 from talekeeper.model import AUTHOR_KINDS, HEARD_KINDS, Context, Item, MemoryKey, Turn
-from talekeeper.names import Names
-from talekeeper.ports import Branch, Commit, Entry, FoldRecord, Position, Read, Snapshot, Span, Store, StoryRecord, TextRecord
-from talekeeper.replay import Bounds, Past, Replay, snapshots_of
-from talekeeper.shared import UNFINISHED, Shared, path_to, seats_of
-from talekeeper.snapshots import folds_named
+from talekeeper.ports import Branch, Commit, Entry, FoldRecord, Position, Read, Snapshot, Span, Store, StoryRecord, TextRecord, targets
+from talekeeper.recall.terms import sought
 from talekeeper.stores.sqlite.file import connect, is_barred, ways_in
+from talekeeper.story.inside import hot_of
+from talekeeper.story.replay import Bounds, Past, Replay, snapshots_of
 from talekeeper.summarize.extractive import RULES
-from talekeeper.terms import sought
 
 if TYPE_CHECKING:
     from talekeeper.keeper import Keeper
@@ -45,6 +46,9 @@ SAMPLES = 12
 TRIES = 3
 """So often a story is examined that somebody changes meanwhile."""
 PAGE = 512
+TERMS_AT_ONCE = 256
+_NEVER = 1 << 53
+"""A number that no entry has."""
 
 Progress: TypeAlias = Callable[[str], None]
 
@@ -92,7 +96,7 @@ def examine_file(path: Path) -> list[Finding]:
             found = [Finding("error", "file", f"cannot be read: {exc}", where)]
             if not is_barred(exc):
                 break
-        except sqlite3.DatabaseError as exc:
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as exc:  # the latter where SQLite quotes what is no text
             return [Finding("error", "file", f"is damaged, or no story file at all: {exc}", where)]
         else:
             return [Finding("error", "file", row, where) for row in rows if row != "ok"]
@@ -118,6 +122,8 @@ class _Examination:
         self._texts: Sequence[TextRecord] = ()
         self._tainted: set[str] = set()
         self._older: set[str] = set()  # folds that an earlier version would tell as they are told
+        # By word and branch, what has to be known.
+        self._indexed: defaultdict[tuple[str, int], array[int]] = defaultdict(lambda: array("q"))
         self._sound: set[Position] = set()  # where snapshots are that were found to be right
 
     def _error(self, code: str, message: str, where: str) -> None:
@@ -142,6 +148,7 @@ class _Examination:
         self._examine_folds()
         for branch in self._branches:
             await self._guarded("I4", branch, self._examine_derived)
+        await self._examine_index()
         if self._older:
             message = f"{len(self._older)} of its folds are told as an earlier version told them: they are sound, and stay so"
             self.findings.append(Finding("warning", "I5", message, "story"))
@@ -202,6 +209,10 @@ class _Examination:
                     self._error("I1", "stands in the log twice", where)
                 expected = entry.seq + 1
                 self._examine_entry(entry, where)
+            beyond = await self._store.read(Read(self._record.id, snapshot_on=[Span(branch.id, expected, _NEVER)]))
+            if beyond.snapshot is not None:
+                message = f"had reached {beyond.snapshot.seq} once, and ends at {expected - 1}: its newest entries are gone from the log"
+                self._error("I1", message, f"branch {branch.name!r}")
 
     async def _entries(self, branch: Branch) -> AsyncIterator[Entry]:
         """A branch's own entries. Those with an id of their own are looked up by it on the way."""
@@ -210,10 +221,15 @@ class _Examination:
             self._progress(f"the log: {first:,} of {head:,} on {branch.name}")
             entries = await self._page(branch, first, min(head, first + PAGE - 1))
             named = {entry.id: entry for entry in entries if entry.id is not None}
-            found = {entry.id: entry for entry in (await self._store.read(Read(self._record.id, ids=list(named)))).entries}
+            about = {entry.position: targets(entry.extra) for entry in entries if targets(entry.extra)}
+            wanted = Read(self._record.id, ids=list(named), targeting=list({target for one in about.values() for target in one}))
+            reached = (await self._store.read(wanted)).entries
+            found = {entry.id: entry for entry in reached}
             for name, entry in named.items():
                 if found.get(name) != entry:
                     self._error("I1", f"cannot be found by its id {name!r}", f"entry {entry.seq} of branch {branch.name!r}")
+            for at in about.keys() - {entry.position for entry in reached}:
+                self._error("I1", "cannot be found by what it is about", f"entry {at.seq} of branch {branch.name!r}")
             for entry in entries:
                 yield entry
 
@@ -236,6 +252,8 @@ class _Examination:
             self._error("I3", f"is in channel {entry.channel}, and there is no such channel", where)
         if entry.speaker and entry.speaker not in seats:
             self._error("I3", f"is spoken by {entry.speaker!r}, and there is no such seat", where)
+        if not _is_measured(entry):
+            self._error("I1", "has a time or a size that is no number; restore a backup", where)
         if entry.kind not in HEARD_KINDS | AUTHOR_KINDS:
             self._error("I1", f"is of the unknown kind {entry.kind!r}", where)
         if entry.kind in AUTHOR_KINDS and "target" not in extra:
@@ -293,6 +311,7 @@ class _Examination:
     async def _examine_derived(self, branch: Branch) -> None:
         """Goes from one snapshot to the next, and compares what is derived on the way with what is stored."""
         stored = await snapshots_of(self._store, self._record.id, branch, self._heads[branch.id])
+        indexed: dict[Position, Collection[str]] = {}
         replay = await self._begin(branch, branch.at)
         for seq in sorted({*stored, *(seq - 1 for seq in self._overrides.get(branch.id, ())), self._heads[branch.id]}):
             if seq <= branch.at:
@@ -303,6 +322,12 @@ class _Examination:
             if derived is None:
                 continue
             self._compare_folds(derived.folds)
+            indexed |= derived.index
+            if seq in stored:  # what is behind the last snapshot may not be in the index yet
+                for at, terms in indexed.items():
+                    for term in terms:
+                        self._indexed[term, at.branch].append(at.seq)
+                indexed = {}
             if seq in stored and await self._compare_snapshot(branch, derived):
                 self._sound.add(Position(branch.id, seq))
                 replay = await self._begin(branch, seq)
@@ -323,6 +348,28 @@ class _Examination:
 
     async def _snapshot(self, branch: Branch, seq: int) -> Snapshot | None:
         return (await self._store.read(Read(self._record.id, snapshot_on=[Span(branch.id, seq, seq)]))).snapshot
+
+    async def _examine_index(self) -> None:
+        """Whether it knows each entry by each of its words."""
+        self._progress("the index")
+        unknown: dict[Position, str] = {}
+        terms = list(dict.fromkeys(term for term, _ in self._indexed))
+        for first in range(0, len(terms), TERMS_AT_ONCE):
+            some = terms[first : first + TERMS_AT_ONCE]
+            try:
+                found = await self._store.search(self._record.id, some)
+            except StoreCorrupt:
+                self._error("I1", _DAMAGED, "the index")
+                return
+            for term, places in zip(some, found, strict=True):
+                for branch in self._branches:
+                    known = {seq for place in places if place.branch == branch.id for seq in place.seqs}
+                    absent = set(self._indexed.get((term, branch.id), ())) - known
+                    unknown |= {Position(branch.id, seq): term for seq in absent}
+        if unknown:
+            at, term = min(unknown.items())
+            where = f"such as entry {at.seq} of branch {self._record.branches[at.branch].name!r} by {term!r}"
+            self._error("I1", f"does not know {len(unknown)} of the entries by all of their words, {where}", "the index")
 
     def _compare_folds(self, made: Iterable[FoldRecord]) -> None:
         for anew in made:
@@ -443,6 +490,11 @@ def _sample(turns: Sequence[Turn]) -> list[Turn]:
 def _place(fold: FoldRecord) -> dict[str, Any]:
     """The shape without what was gathered over the fold, which is made when someone asks, and the edition of its text."""
     return {name: value for name, value in fold.shape.items() if name not in ("gathered", "rules")}
+
+
+def _is_measured(entry: Entry) -> bool:
+    """Whether its time and its size are numbers, as a story that is imported has them."""
+    return type(entry.time) in (int, float) and abs(entry.time) < rim.LATEST and type(entry.tokens) is int and entry.tokens >= 0
 
 
 def _is_json(text: str) -> bool:

@@ -9,6 +9,7 @@
     │   ├── UnknownFold                  no such fold in this story
     │   ├── UnknownBranch                no branch of that name
     │   ├── UnknownStory                 no story under that key
+    │   ├── NameTaken                    there is a game or a branch of that name already
     │   └── DuplicateId                  that turn id already belongs to another turn
     ├── MemoryBudgetExceeded             a conversation is over its budget, and its policy is "error": raise the budget
     ├── BudgetTooSmall                   raise the budget, or unpin: `needed` says how far
@@ -66,6 +67,10 @@ class UnknownBranch(InvalidInput):
 
 class UnknownStory(InvalidInput):
     """There is no story under that key."""
+
+
+class NameTaken(InvalidInput):
+    """There is a game or a branch of that name already: choose another."""
 
 
 class DuplicateId(InvalidInput):

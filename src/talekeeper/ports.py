@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from types import MappingProxyType
@@ -30,7 +30,11 @@ _NONE: Mapping[Any, Any] = MappingProxyType({})
 
 
 class TokenCounter(Protocol):
-    """Counts tokens. `id` is stored with each count; `additive` promises that counts of lines add up to the count of the text."""
+    """Counts tokens: the same text always alike, an empty one as 0.
+
+    `id` is stored with each count, and what another counter has counted is counted again: it changes when the counts do. `additive`
+    promises that the counts of lines, each with its newline, add up to the count of the text; without it, contexts are counted as a whole,
+    which takes longer."""
 
     @property
     def id(self) -> str: ...
@@ -98,9 +102,14 @@ def targets(extra: Mapping[str, Any] | None) -> Sequence[str]:
     return (target,) if isinstance(target, str) else tuple(dict.fromkeys(target))
 
 
+MAIN = "main"
+"""The branch that is opened where nobody names one: every story has it from its beginning, and for ever."""
+
+
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """A segment of the log: `parent` is None for the first. The branch that bears a name is the one that name stands for now."""
+    """A segment of the log: `parent` is None where it begins at the beginning. The branch that bears a name is the one that name stands for
+    now; a name is all that ever changes of a branch."""
 
     id: int
     name: str
@@ -200,7 +209,7 @@ class Head(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Entries `first` … `last` of one branch, both ends included."""
+    """Entries `first` … `last` of one branch, both ends included, as far as the branch has them: `last` may be far behind its head."""
 
     branch: int
     first: int
@@ -209,7 +218,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """What to fetch of one story. Empty fields ask for nothing."""
+    """What to fetch of one story. Empty fields ask for nothing, and what there is not is left out, be it the whole story."""
 
     story: int
     spans: Sequence[Span] = ()
@@ -230,12 +239,15 @@ class Read:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What was fetched. Entries of spans come in the order of the spans, then those of positions, of ids, and those whose
-    `extra["target"]` (a string, or a list of them) is one of `targeting`, on any branch, as far as they exist.
+    """What was fetched, as lists.
 
-    `outlines` are those of the positions asked for, as far as they exist, in no particular order.
-    `texts` holds the model texts of the folds asked for, `gathered` what was gathered over them, in no particular order.
-    `snapshot` is the newest one on the given path (spans newest first).
+    `entries`: those of the spans, then of the positions, of the ids, and those whose `extra["target"]` (a string, or a list of them) is one
+    of `targeting`, on any branch. Each part is in the order in which it was asked for; the entries of one span and of one target are in
+    that of branches and numbers. What is asked for twice comes twice.
+    `outlines`: of the positions asked for, in no particular order.
+    `folds`: in the order of the keys; in no particular order where all are asked for. `texts` and `gathered`: what models wrote for these
+    folds and what was gathered over them, in no particular order.
+    `snapshot`: the newest one on the given path (spans newest first).
     """
 
     entries: Sequence[Entry] = ()
@@ -257,14 +269,16 @@ class Extent(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Erase:
-    """What leaves the store physically: entries are replaced by what is left of them, folds go with their model texts and with what was
-    gathered over them, index rows go by the terms they were made of, and all of the story's snapshots go if `snapshots` says so.
+    """What leaves the store physically: entries are replaced by what is left of them (ids and targets that are not left can be found no
+    more, and such an id is free again), folds go with their model texts and with what was gathered over them, and all of the story's
+    snapshots go if `snapshots` says so. Of the positions in `index` all index rows go; the terms that they were made of are there for
+    stores that need them. What is not there is passed over.
 
     The write raises `Conflict` where there is more by now than the `extent` has, since it may have to go as well."""
 
     entries: Sequence[Entry] = ()
     folds: Sequence[str] = ()
-    index: Mapping[Position, Sequence[str]] = field(default_factory=dict)
+    index: Mapping[Position, Collection[str]] = field(default_factory=dict)
     snapshots: bool = False
     extent: Extent | None = None
 
@@ -273,13 +287,15 @@ class Commit(NamedTuple):
     """One atomic write to one story: all of it, or nothing. (A named tuple, because one is made for every append.)
 
     `rev` is the revision the writer last saw. The write raises `Conflict` when the story has another by now, when an entry's place is
-    taken or is not right behind its branch's head, when an entry's id is taken, and when a branch in `heads` has another head.
-    `touch` makes a new revision. Branches come before entries: a commit may fill a branch that it makes. A new branch leaves one that is
-    there already or comes before it in the commit, unless it begins at 0, and no two have one name: else the write raises `InvalidInput`
-    (see `check_branches`).
-    `erase` comes first. Folds, snapshots and index rows are cached by key: writing one that is there already changes nothing. A text
-    is written once per (key, branch): the second writer's is dropped. So is what was gathered, per (key, name), and where there is no such
-    fold: it may have been erased since.
+    taken or is not right behind its branch's head, when an entry's id is taken, and when a branch in `heads` has another head or is not
+    there. It raises `UnknownBranch` when an entry is for a branch that is not there.
+    `touch` makes a new revision; nothing else does. Branches come before heads and entries: a commit may fill a branch that it makes. A new
+    branch leaves one that is there already or comes before it in the commit, unless it begins at 0, and no two have one name: else the
+    write raises what `check_branches` does. One that is there already gets its new name.
+    `channels` are added. `config` and `health` take the place of the old ones, `spending` is added to the story's.
+    `erase` comes first. Folds, snapshots (by branch and number) and index rows (by position) are cached by key: writing one that is there
+    already changes nothing, and an index row of an entry that is not there is dropped. A text is written once per (key, branch): the second
+    writer's is dropped. So is what was gathered, per (key, name), and where there is no such fold: it may have been erased since.
     """
 
     story: int
@@ -294,7 +310,7 @@ class Commit(NamedTuple):
     texts: Sequence[TextRecord] = ()
     gathered: Sequence[GatheredRecord] = ()
     snapshot: Snapshot | None = None
-    index: Mapping[Position, Sequence[str]] = _NONE  # type: ignore[assignment]
+    index: Mapping[Position, Collection[str]] = _NONE  # type: ignore[assignment]
     erase: Erase | None = None
     spending: Spending | None = None
     health: Mapping[str, Any] | None = None
@@ -317,9 +333,14 @@ class Store(Protocol):
     """Keeps stories. Safe for concurrent use from one event loop; any number of processes may share what is behind it.
 
     Durable: when `write` returns, the data survives the death of the process. Atomic: a reader sees a commit wholly or not at all.
-    Errors are those of `talekeeper.errors`; a failed write has changed nothing. What was derived is the store's own once it was written:
-    whoever changes it afterwards changes nothing here. Keys never meet: everything below the key is
-    addressed by the story's number, which is never reused.
+    Exact: whatever is made of JSON values comes back as it was, and so does every `str` of an entry. What was derived is the store's own
+    once it was written: whoever changes it afterwards changes nothing here. Keys never meet: everything below the key is addressed by the
+    story's number, which is never reused.
+
+    Errors are those of `talekeeper.errors`; a failed write has changed nothing. `head` and `write` raise `UnknownStory` for a story that is
+    not there (it was deleted), `read` and `search` find nothing of it. `StoreError` and its kinds are for what the place itself cannot do:
+    it is full, busy, damaged, or a story has outgrown it. A caller who is cancelled may have written or not. Limits: no text has a NUL
+    byte in it, that of an entry has at most 100 KB, and its number fits 32 bits.
     """
 
     async def create(self, key: MemoryKey, config: Mapping[str, Any]) -> StoryRecord:
@@ -337,7 +358,7 @@ class Store(Protocol):
     async def head(self, story: int, branch: int) -> Head:
         """The revision, and the branch's last entry (its `at` where it has none). Cheap: asked before every context.
 
-        Raises `UnknownStory` where the story was deleted."""
+        Raises `UnknownStory` where the story was deleted, and `UnknownBranch`."""
         ...
 
     async def read(self, request: Read) -> Found:
@@ -349,7 +370,8 @@ class Store(Protocol):
         ...
 
     async def search(self, story: int, terms: Sequence[str]) -> list[list[Postings]]:
-        """For each term the indexed entries that contain it: per branch and channel that has any, once, in no particular order."""
+        """For each term, in their order, the indexed entries that contain it: per branch and channel that has any, once, in no particular
+        order. Terms are any texts, and a term is found by itself alone, to the letter."""
         ...
 
     async def delete(self, key: MemoryKey) -> bool:
@@ -357,5 +379,5 @@ class Store(Protocol):
         ...
 
     async def close(self) -> None:
-        """Finishes what was accepted and lets go of the resources. Further calls raise `StoreClosed`."""
+        """Finishes what was accepted and lets go of the resources; once more does nothing. Further calls raise `StoreClosed`."""
         ...

@@ -5,6 +5,7 @@ Every refusal names what was expected and what was found, and leaves everything 
 
 from __future__ import annotations
 
+import asyncio
 import difflib
 import json
 import re
@@ -137,6 +138,13 @@ def _seat(value: object) -> Seat:
     return value
 
 
+def version(value: object) -> str | None:
+    """The version that a caller saw of a story, if they say which."""
+    if value is not None and not isinstance(value, str):
+        raise WrongType(f"expected_version must be a story's version, a string, not {type(value).__name__}")
+    return value
+
+
 def whole(value: object, what: str, *, least: int = 0) -> int:
     """A whole number, not below `least` nor above `MOST`."""
     if isinstance(value, bool) or not isinstance(value, int):
@@ -188,6 +196,14 @@ def time(value: object, what: str) -> float:
     if not abs(value) < LATEST:
         raise InvalidInput(f"{what} must be in seconds, not {quoted(value)}")
     return value
+
+
+def own_loop(loop: asyncio.AbstractEventLoop) -> None:
+    """Refuses whoever comes from another event loop than that one."""
+    if asyncio.get_running_loop() is not loop:
+        raise InvalidInput(
+            "the keeper was opened in another event loop: open it in the one where it is used, or take `talekeeper.sync`, which has its own"
+        )
 
 
 def known_seat(value: object, seats: Mapping[str, Any]) -> str:

@@ -70,7 +70,10 @@ def estimate_tokens(text: str) -> int:
 def estimate_hundredths(text: str) -> int:
     """The estimate in hundredths of a token, before they are rounded: of lines with a blank between them they add up, too, where none of
     these begins or ends with one. A text of several lines counts as each of them does."""
-    return 100 * estimate_tokens(text) + 50 if "\n" in text else _price_line(text)
+    if "\n" in text:
+        return 100 * estimate_tokens(text) + 50
+    price = sum(map(_price_of, text.split(" ")))  # as above
+    return price if price < _EMPTY else _price_line(text)
 
 
 class Heuristic:

@@ -138,6 +138,15 @@ async def test_player_characters_are_no_loose_ends_but_others_are(keeper: tk.Kee
     assert "Elena Swift" in await found(story)
 
 
+async def test_nobody_is_a_loose_end_in_their_own_memory(keeper: tk.Keeper) -> None:
+    story = await begin(keeper)
+    await story.append("dm", "Elena Swift pays 40 gold for the map of the crypt, and Elena Swift is gone before the bell.")
+    await story.append("elena", "I never paid for any map.")
+    await story.append("dm", "Nobody believes Elena.")
+    assert "Elena Swift" in await found(story)
+    assert "Elena Swift" not in await found(story, "elena")
+
+
 # -- what is over -------------------------------------------------------------------------------------------------------------------
 
 
@@ -197,6 +206,19 @@ async def test_the_game_may_add_and_resolve(keeper: tk.Keeper) -> None:
     assert (await found(story, resolved=True))["the humming wall"].status == "resolved"
     with pytest.raises(ValueError, match="kind"):
         await callbacks.add(story, "x", "mood", of=1)  # type: ignore[arg-type]
+
+
+async def test_what_the_game_adds_came_up_in_the_turn_that_it_names_however_late_it_says_so(keeper: tk.Keeper) -> None:
+    story = await begin(keeper)
+    await story.append("dm", "It rains.")
+    turn = await story.append("dm", "A man in a grey coat looks at you for too long.")
+    await pass_time(story, 3)
+    await callbacks.add(story, "Captain Voss", "person", of=turn)
+    voss = (await found(story))["Captain Voss"]
+    assert (voss.turn, voss.last_turn, voss.line) == (2, 2, "Captain Voss (turn 2)")
+    await story.append("dm", "Captain Voss pays 40 gold for the map of the crypt.")
+    voss = (await found(story))["Captain Voss"]
+    assert (voss.turn, voss.last_turn) == (2, 6)
 
 
 async def test_what_was_resolved_is_open_again_when_the_game_adds_it(keeper: tk.Keeper) -> None:
@@ -357,3 +379,50 @@ async def test_on_a_real_story_what_is_open_at_the_end_is_what_a_reader_would_sa
         assert not {"Elena", "Borin", "Tamsin", "Jory", "Medicine", "Dad", "God"} & {callback.name for callback in ends}
         assert "brass key" in {callback.name for callback in ends if callback.kind == "item"}
         assert "brass key" not in {callback.name for callback in await find_callbacks(teller.story, "borin", limit=60, resolved=True)}
+
+
+@pytest.mark.parametrize(
+    ("seat", "paid", "settled"),
+    [
+        ("rogue", "I pay Elena her three crowns. And the drink.", True),
+        ("rogue", "Here are the three crowns I owe you, Elena.", True),
+        ("dm", "Rook pays Elena Swift the three crowns.", True),
+        ("elena", "Three crowns and a plum brandy. We're square, Rook.", True),
+        ("rogue", "I pay Grist three crowns.", False),
+        ("rogue", "I pay Elena two crowns.", False),
+        ("rogue", "I pay three crowns for the mule.", False),
+        ("rogue", "I will pay Elena her three crowns.", False),
+    ],
+)
+async def test_a_debt_is_closed_by_whoever_pays_it_to_whom_it_is_owed(keeper: tk.Keeper, seat: str, paid: str, settled: bool) -> None:
+    story = await begin(keeper)
+    await story.append("rogue", "I owe Elena three crowns and a drink.")
+    await story.append(seat, paid)
+    (debt,) = [
+        callback
+        for callback in await find_callbacks(story, "bard", limit=50, resolved=True)
+        if callback.kind == "promise" and "I owe Elena three crowns and a drink." in callback.line
+    ]
+    assert (debt.status == "resolved") == settled
+
+
+@pytest.mark.parametrize(
+    ("said", "settled"),
+    [
+        ("I still owe Elena three crowns. I pay Elena her three crowns. A word's a word.", True),
+        ("I pay Elena her three crowns. I owe Elena three crowns more, by the new moon.", False),
+        ("I still owe Elena three crowns. I pay Grist three crowns.", False),
+    ],
+)
+async def test_a_debt_that_is_paid_in_the_same_turn_is_over(keeper: tk.Keeper, said: str, settled: bool) -> None:
+    story = await begin(keeper)
+    await story.append("rogue", said)
+    assert (await one(story, "owe Elena three crowns")).status == ("resolved" if settled else "active")
+
+
+async def test_to_promise_nothing_is_no_promise(keeper: tk.Keeper) -> None:
+    story = await begin(keeper)
+    await story.append("rogue", "And I promise nothing, but I come along to the mill of Harrow.")
+    await story.append("rogue", "I promise that nothing will harm Elena at the mill of Harrow.")
+    vows = [callback.text for callback in await find_callbacks(story, "bard", limit=50) if callback.kind == "promise"]
+    assert vows == ['Rook: "I promise that nothing will harm Elena at the mill of Harrow."']

@@ -10,7 +10,7 @@ from tests.conftest import NOW, OpenKeeper
 
 import talekeeper as tk
 from talekeeper.formats import export_story, import_story
-from talekeeper.memory import CharacterFacts, character_facts, facts, format_character_facts
+from talekeeper.memory import CharacterFacts, character_facts, facts, format_character_facts, remember
 from talekeeper.memory.facts import MAX_FACTS, Fact
 
 KEY = tk.MemoryKey("acme", "ana", "facts")
@@ -119,6 +119,13 @@ async def test_each_kind_is_capped(keeper: tk.Keeper) -> None:
         fact.turn for fact in known.relationships
     ) + sorted(fact.turn for fact in known.notable_events), "in order of time"
     assert known.traits[-1].text == "Rook once lived in Vell39."
+
+
+async def test_what_one_turn_tells_stays_in_order(keeper: tk.Keeper) -> None:
+    story = await begin(keeper)
+    await story.append("rook", "I still owe this man nine crowns. I pay him his nine crowns.")
+    events = (await character_facts(story, "bard", "rook")).notable_events
+    assert [event.text for event in events] == ['Rook: "I still owe this man nine crowns."', 'Rook: "I pay him his nine crowns."']
 
 
 async def test_dice_and_chatter_are_no_facts(keeper: tk.Keeper) -> None:
@@ -281,3 +288,13 @@ async def test_on_a_real_story_a_characters_facts_read_sensibly() -> None:
             heard = {turn.id for turn in await teller.story.turns(seat=seat.id)}
             assert {source for fact in known.all for source in fact.sources} <= heard
             assert not any(word in format_character_facts(known) for word in ("natural 20", "Perception", "crisps", "bathroom"))
+
+
+async def test_what_is_a_fact_about_two_is_told_to_the_dm_once() -> None:
+    async with tk.open(":memory:") as keeper:
+        seats = [tk.Seat("dm", role="dm"), tk.Seat("bran", name="Brannoc"), tk.Seat("qiu", name="Qiu")]
+        story = await keeper.story(tk.MemoryKey("a", "b", "c"), seats=seats)
+        await story.append("qiu", "Brannoc, I ask you now what you owe me: do not fight it alone.")
+        block = (await remember(story, "dm", budget=2000)).block("facts")
+        assert block is not None
+        assert block.text.count("do not fight it alone") == 1

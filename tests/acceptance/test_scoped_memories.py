@@ -221,6 +221,16 @@ async def test_a_world_memory_tells_of_the_turn_that_was_the_reason_for_it(keepe
     assert "Captain Voss swears" in entry.summary
 
 
+async def test_a_world_memory_does_not_repeat_the_canon(keeper: tk.Keeper) -> None:
+    story = await at_the_tavern(keeper, "rogue")
+    await story.note("Captain Voss swore never to light the lamp of Harrow Mill again.")
+    await story.append("dm", "Captain Voss pays Rook 20 gold crowns for the silver bell.")
+    entry = await MemoryService(story).on_world_event("quest_completed")
+    assert entry is not None
+    assert "silver bell" in entry.summary
+    assert "Harrow Mill" not in entry.summary
+
+
 async def test_several_events_in_one_turn_are_each_kept(keeper: tk.Keeper) -> None:
     story = await at_the_tavern(keeper)
     service = MemoryService(story)

@@ -11,7 +11,7 @@ from tests.acceptance.test_the_ninth_bell import TALE
 from tests.conftest import NOW, OpenKeeper
 
 import talekeeper as tk
-from talekeeper.hot import CHECKPOINT_EVERY
+from talekeeper.live.hot import CHECKPOINT_EVERY
 from talekeeper.memory import CONTRIBUTORS, Session, facts, list_sessions, recap, remember, session_summary
 from talekeeper.ports import Found, Read
 from talekeeper.stores import InMemoryStore
@@ -131,7 +131,7 @@ async def told_again(place: InMemoryStore | Path) -> tuple[int, int]:
 
 @pytest.mark.parametrize("told", ["as it goes", "when all is stored", "never"])
 async def test_a_session_is_told_without_reading_the_log(place: InMemoryStore | Path, told: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("talekeeper.keeper.CLOSING", 60.0)  # however busy the machine is
+    monkeypatch.setattr("talekeeper.story.residents.CLOSING", 60.0)  # however busy the machine is
     async with tk.open(place, counter=tk.Heuristic(), clock=lambda: NOW) as keeper:
         story = await campaign(keeper, filler=700)
         if told == "when all is stored":

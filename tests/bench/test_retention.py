@@ -15,9 +15,9 @@ from click.testing import CliRunner, Result
 from talekeeper.bench import retained
 from talekeeper.bench.evidence import Shown, Together, Verbatim, plain
 from talekeeper.bench.histories import load
-from talekeeper.bench.memories import LastTurns, Pieces, PlainSearch
+from talekeeper.bench.memories import LastTurns, Memory, Pieces, PlainSearch
 from talekeeper.bench.retained import Cell, Report, Size, Timing, quantile
-from talekeeper.bench.retention import Memory, Options, run
+from talekeeper.bench.retention import Options, run
 from talekeeper.cli.app import main
 from talekeeper.errors import InvalidInput
 
@@ -134,8 +134,8 @@ def test_a_fact_is_told_where_most_of_its_words_stand_together() -> None:
 
 
 def told(memory: LastTurns) -> LastTurns:
-    for n, thing in enumerate(THINGS):
-        memory.add("Ana", f"I have a {thing}.", f"t{n}", "2023-05-08")
+    for thing in THINGS:
+        memory.add("Ana", f"I have a {thing}.", "2023-05-08")
     return memory
 
 
@@ -159,7 +159,7 @@ def test_no_memory_is_over_its_budget(make: Callable[[], Memory]) -> None:
     memory = make()
     try:
         for n in range(120):
-            memory.add("Ana", f"{IDLE[n % 4]} {THINGS[n % 10]} {'on ' * (n % 30)}", f"t{n}", "2023-05-08T10:00" if n % 2 else None)
+            memory.add("Ana", f"{IDLE[n % 4]} {THINGS[n % 10]} {'on ' * (n % 30)}", "2023-05-08T10:00" if n % 2 else None)
         for budget in (20, 60, 200, 700):
             for query in ("Where is the lantern?", None):
                 assert Pieces().count(memory.context(query, budget)) <= budget

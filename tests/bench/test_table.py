@@ -12,8 +12,8 @@ from click.testing import CliRunner
 import talekeeper as tk
 from talekeeper.bench.table import FULL, WINDOW, Measured, Report
 from talekeeper.cli import main
+from talekeeper.table.playing.seating import Setup, begin
 from talekeeper.table.storyteller import Storyteller
-from talekeeper.table.table import Setup, begin
 
 LONG = FULL + 2 * WINDOW
 

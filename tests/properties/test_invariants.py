@@ -22,8 +22,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 import talekeeper as tk
 from talekeeper.doctor import examine
-from talekeeper.marking import gather, store_gathered
-from talekeeper.replay import Replay
+from talekeeper.story.marking import gather, store_gathered
+from talekeeper.story.replay import Replay
 from talekeeper.testing.models import MoodyModel
 
 KEY = tk.MemoryKey("tenant", "user", "campaign")
@@ -358,7 +358,7 @@ class Invariants(RuleBasedStateMachine):
         assert self.run(examine(self.keeper, KEY)) == [], "I4, I5: what is stored is not what the log adds up to"
 
     async def store(self) -> None:
-        for hot in self.keeper._branches_of(KEY):
+        for hot in self.keeper._residents.lines_of(KEY):
             await hot.refresh()
             await hot.checkpoint()
 
@@ -421,7 +421,7 @@ class Invariants(RuleBasedStateMachine):
 
     async def quiet(self) -> None:
         """Lets what runs in the background come to its end, so that what is seen is the last that was to be seen."""
-        folder = self.keeper._folder(self.story._hot)
+        folder = self.keeper._residents.folder(self.story._hot)
         await asyncio.sleep(0)
         while folder._running.locked():
             await asyncio.sleep(0.001)

@@ -16,8 +16,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import talekeeper as tk
+from talekeeper.context.recipe import DEFAULT_RECIPE
 from talekeeper.ports import Commit, Found, Head, Postings, Read, StoryRecord
-from talekeeper.recipe import DEFAULT_RECIPE
 from talekeeper.stores import InMemoryStore, open_store
 from talekeeper.testing.models import MoodyModel
 
@@ -470,3 +470,21 @@ async def test_a_cold_context_asks_no_more_often_where_very_many_circles_have_ta
     (context, stretch), (contexts, stretches) = calls
     assert contexts <= context + 6, f"{contexts} calls for a context among 1,023 circles, {context} among 16"
     assert stretches <= stretch + 6, f"{stretches} calls for a stretch among 1,023 circles, {stretch} among 16"
+
+
+async def test_a_cold_context_asks_no_more_often_after_very_many_scenes_with_nothing_to_tell(tmp_path: Path) -> None:
+    store = CountingStore(await open_store(tmp_path / "s.db", durable=False))
+    calls: list[int] = []
+    for scenes in (range(300), range(300, 3000)):
+        async with keeper_on(store) as keeper:
+            story = await keeper.story(KEY, seats=SIX)
+            await story.append_many([tk.Draft("pc1", "Hello there.", location=f"road {number}") for number in scenes])
+            await story.settle()
+        async with keeper_on(store) as keeper:
+            story = await keeper.story(KEY)
+            store.counts = Counts()
+            context = await story.context("pc1", budget=500)
+            calls.append(store.counts.calls)
+            assert len(await story.sources(context)) == story.head
+    await store.inner.close()
+    assert calls[1] <= calls[0] + 20, f"{calls[0]} calls for a context after 300 scenes, {calls[1]} after 3,000"

@@ -68,6 +68,7 @@ def test_new_tokens_are_long_and_never_the_same() -> None:
         (f"[[token]]\nname = 'a'\ntenant = 't'\ndm = true\nseats = ['x']\nhash = '{HASH}'", "one of the two"),
         (f"[[token]]\nname = 'a'\ntenant = 't'\ndm = 'yes'\nhash = '{HASH}'", "true or false"),
         (f"[[token]]\nname = 'a'\ntenant = 't'\nseats = 'rogue'\nhash = '{HASH}'", "a list of strings"),
+        (f"[[token]]\nname = 'a'\ntenant = 't'\nseats = ['']\nhash = '{HASH}'", "is blank"),
         (f"[[token]]\nname = 'a'\ntenant = 't'\nseats = [1]\nhash = '{HASH}'", "a list of strings"),
         (f"[[token]]\nname = 'a'\ntenant = 't'\ndm = true\nadmin = true\nhash = '{HASH}'", "has no 'admin'"),
         (f"[[token]]\nname = 'a'\ntenant = 't'\ndm = true\nhash = '{HASH}'\n" * 2, "two tokens"),

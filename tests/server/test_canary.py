@@ -14,11 +14,11 @@ import httpx
 import pytest
 from tests.server.conftest import TOKENS, Client, Table, served
 from tests.server.test_play import GAME, LAMP, rested
-from tests.test_story import deed
+from tests.stories import deed
 
 import talekeeper as tk
-from talekeeper.server.events import Stream
 from talekeeper.server.limits import Limits
+from talekeeper.server.stream import Stream
 from talekeeper.server.views import View
 
 CANARY = "quetzalcoatlus"

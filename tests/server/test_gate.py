@@ -240,6 +240,17 @@ async def test_what_cannot_be_understood_changes_nothing(table: Table, body: byt
     assert (await table.owner.get(STORY))["version"] == "1.0"
 
 
+async def test_a_number_in_quotes_is_no_number(table: Table) -> None:
+    problem = await table.owner.refused(422, "PUT", f"{STORY}/seats/rogue", {"token_limit": "500"})
+    assert [one["at"] for one in problem["errors"]] == ["body.token_limit"]
+
+
+async def test_whoever_forgot_the_content_type_is_told(table: Table) -> None:
+    answer = await table.http.post(f"{STORY}/turns", content=b'{"text": "x", "speaker": "dm"}', headers=table.owner.headers)
+    assert (answer.status_code, answer.json()["errors"][0]["at"]) == (422, "body")
+    assert "Content-Type: application/json" in answer.json()["detail"]
+
+
 async def test_an_address_that_does_not_take_a_method_says_which_it_takes(table: Table) -> None:
     answer = await table.owner("PUT", f"{STORY}/turns")
     assert (answer.status_code, answer.headers["allow"]) == (405, "GET, POST")
@@ -251,13 +262,19 @@ class SlowStore(InMemoryStore):
 
     pause = 0.0
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.told: list[str] = []
+
     async def read(self, request: Any) -> Any:
         await asyncio.sleep(self.pause)
         return await super().read(request)
 
     async def write(self, commit: Any) -> int:
         await asyncio.sleep(self.pause)
-        return await super().write(commit)
+        rev = await super().write(commit)
+        self.told += [entry.text for entry in commit.entries]
+        return rev
 
 
 async def test_what_takes_too_long_is_answered_and_what_was_begun_is_brought_to_its_end() -> None:
@@ -271,7 +288,9 @@ async def test_what_takes_too_long_is_answered_and_what_was_begun_is_brought_to_
         problem = await table.owner.refused(503, "POST", f"{STORY}/turns", body, headers=headers)
         assert problem["type"] == "urn:talekeeper:too-slow"
         await table.owner.refused(503, "GET", f"{STORY}/turns")
-        await asyncio.sleep(1.5)
+        async with asyncio.timeout(10):
+            while "The bell tolls." not in store.told:
+                await asyncio.sleep(0.01)
         store.pause = 0.0
         await table.owner.do("POST", f"{STORY}/turns", body, headers=headers)
         assert [turn["text"] for turn in (await table.owner.get(f"{STORY}/turns"))["turns"]] == ["Night falls.", "The bell tolls."]

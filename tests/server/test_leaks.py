@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from tests.server.conftest import SEATS, STORY, Client, Table, served
-from tests.test_story import deed
+from tests.stories import deed
 
 from talekeeper.server.limits import Limits
 from talekeeper.testing.models import MoodyModel

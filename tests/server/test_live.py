@@ -15,12 +15,12 @@ import httpx
 import pytest
 from click.testing import CliRunner
 from tests.server.conftest import SEATS, STORY, TOKENS, Client, Server
-from tests.server.test_events import parse
-from tests.test_story import deed
+from tests.server.test_stream import parse
+from tests.stories import deed
 
 import talekeeper as tk
 from talekeeper.cli import main
-from talekeeper.server import run
+from talekeeper.server import gate, run
 from talekeeper.server.app import create_app
 
 pytestmark = [pytest.mark.enable_socket, pytest.mark.allow_hosts(["127.0.0.1", "::1"])]
@@ -141,11 +141,11 @@ async def test_it_goes_down_in_peace_with_streams_open_and_requests_under_way(se
     async with server.client("rogue") as rogue, line(rogue) as frames:
         await some(frames, 1)
         told = [asyncio.create_task(owner.tell(f"turn {number}")) for number in range(20)]
-        await asyncio.sleep(0.05)
+        await asyncio.wait(told, return_when=asyncio.FIRST_COMPLETED)
         code, seconds = await asyncio.to_thread(server.stop)
         assert (code, seconds < 20) == (0, True)
-        with pytest.raises(StopAsyncIteration):
-            await asyncio.wait_for(anext(frames), 5)
+        async with asyncio.timeout(5):
+            assert [frame async for frame in frames if frame["event"] != "turn"] == [], "what was told, and then the end"
         answered = [one.result() for one in told if one.done() and not one.exception()]
         await asyncio.gather(*told, return_exceptions=True)
     server.start()
@@ -221,6 +221,47 @@ async def test_who_does_not_come_to_the_point_is_turned_away(monkeypatch: pytest
             assert (await some(frames, 1))[0]["data"]["text"] == "Still here."
 
 
+def half_a_turn(port: int) -> bytes:
+    head = f"POST /api/v1{STORY}/turns HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Type: application/json\r\nContent-Length: 500\r\n"
+    return head.encode() + b'\r\n{"speaker": "dm", '
+
+
+async def test_half_a_body_is_not_waited_for_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gate, "BODY", 0.5)
+    async with serving(monkeypatch) as (_, _, port):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(half_a_turn(port))
+        assert b" 408 " in await asyncio.wait_for(reader.readline(), 5)
+        assert b"Send the request again." in await asyncio.wait_for(reader.read(), 5)
+        writer.close()
+
+
+async def test_half_a_body_does_not_hold_it_up_when_it_goes_down(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with serving(monkeypatch) as (_, _, port):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(half_a_turn(port))
+        async with httpx.AsyncClient() as http:  # by then it has read the half
+            await http.get(f"http://127.0.0.1:{port}/health/live")
+        began = asyncio.get_running_loop().time()
+    assert asyncio.get_running_loop().time() - began < gate.BODY / 2
+    assert b" 503 " in await reader.readline()
+    writer.close()
+
+
+@pytest.mark.parametrize("declared", [True, False])
+async def test_who_sends_too_much_is_told_so_and_not_cut_off(server: Server, owner: Client, declared: bool) -> None:
+    async def parts() -> AsyncIterator[bytes]:
+        for _ in range(400):
+            yield b" " * 50_000
+
+    for _ in range(3):  # on the same connection
+        content = b" " * 20_000_000 if declared else parts()
+        answer = await owner.http.post(f"{STORY}/turns", content=content, headers={**owner.headers, "Content-Type": "application/json"})
+        assert answer.status_code == 413
+        assert answer.json()["type"] == "urn:talekeeper:too-large"
+    await owner.tell("Still here.")
+
+
 async def test_a_reader_who_takes_nothing_in_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     async with serving(monkeypatch, STALLED=1.0) as (story, app, port):
         _, writer = await asyncio.open_connection("127.0.0.1", port, limit=1024)
@@ -241,7 +282,9 @@ async def test_what_goes_wrong_is_logged_and_tokens_are_not(server: Server, owne
     await owner.tell("The bell tolls for the rogue alone.", heard_by=["rogue"])
     await owner.refused(404, "GET", f"{STORY}/turns/nothing")
     tokens_file.write_text("[[")
-    await asyncio.sleep(1.1)
+    async with asyncio.timeout(10):
+        while (await owner("GET", STORY)).status_code == 200:  # the file is not looked at for every request
+            await asyncio.sleep(0.05)
     await owner.refused(401, "GET", STORY)
     assert server.process is not None
     server.process.terminate()

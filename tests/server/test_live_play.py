@@ -144,6 +144,8 @@ async def test_playing_in_a_browser_opens_the_page_of_the_story(tmp_path: Path) 
     with playing(tmp_path, "--story", "heist", "--no-open", BROWSER=str(tmp_path / "nothing")) as (url, _):
         async with at(url) as client:
             assert (await client.get("/stories/local.heist/play"))["waiting"] == "nell", "the story waits where it was left"
+    with playing(tmp_path, "--story", "two", "--party", "nell,bartle", "--human", "nell,bartle", "--no-open") as (url, _):
+        assert parse_qs(urlsplit(url).fragment)["seat"] == ["nell"], "who plays sees no secrets, however many they are"
 
 
 async def test_an_adventure_of_ones_own_is_played_in_a_browser_and_served(tmp_path: Path) -> None:

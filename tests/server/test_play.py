@@ -14,9 +14,9 @@ import talekeeper as tk
 from talekeeper.memory.moments import KeeperResponse
 from talekeeper.server.app import create_app
 from talekeeper.server.rooms import AT_ONCE
-from talekeeper.table.ledger import ledger
+from talekeeper.table.playing.seating import resume
+from talekeeper.table.rules.ledger import ledger
 from talekeeper.table.storyteller import Storyteller
-from talekeeper.table.table import resume
 
 GAME = {"user": "ana", "name": "lamp", "scenario": "tidelamp", "party": ["nell", "osric"], "humans": ["nell"], "seed": 7}
 LAMP = "/stories/ana.lamp"
@@ -89,6 +89,22 @@ async def test_a_whisper_is_for_some_ears_and_the_round_goes_on_after_it(owner: 
         texts = [turn["text"] for turn in (await owner.get(f"{LAMP}/turns", seat=seat))["turns"]]
         assert ("The steward lies." in texts) is heard
     assert "I smile at the steward." in texts
+
+
+async def test_a_player_whispers_to_those_who_are_there_and_to_nobody_else(owner: Client, table: Table) -> None:
+    whisper = f"{LAMP}/whisper"
+    nell = table.client("nell")
+    told = await nell.do("POST", whisper, {"to": ["osric"], "text": "Keep your hands off the lamp."})
+    assert (told["kind"], told["speaker"], told["audience"]) == ("whisper", "nell", None)
+    assert (await owner.get(f"{LAMP}/turns/{told['id']}"))["audience"] == ["dm", "nell", "osric"]
+    assert "Keep your hands off the lamp." in [turn["text"] for turn in (await owner.get(f"{LAMP}/turns", seat="osric"))["turns"]]
+    seen = {one["id"] for one in (await owner.get(f"{LAMP}/scene", seat="nell"))["here"]}
+    elsewhere = min({seat["id"] for seat in await owner.get(f"{LAMP}/seats")} - seen - {"dm", "nell"})
+    refused = [await nell.refused(422, "POST", whisper, {"to": ["osric", who], "text": "Psst."}) for who in (elsewhere, "nobody")]
+    assert refused[0] == refused[1]
+    assert "those who are here" in refused[0]["detail"]
+    await nell.refused(403, "POST", whisper, {"speaker": "osric", "to": ["nell"], "text": "Psst."})
+    await owner.refused(422, "POST", whisper, {"to": ["nell"], "text": "Psst."})
 
 
 async def test_what_is_sent_again_is_done_once(owner: Client) -> None:
@@ -233,10 +249,75 @@ async def test_games_that_were_not_played_for_longest_are_put_away_and_taken_up(
     assert (found["round"], found["failed"], len(rooms._rooms)) == (2, "", 2)
 
 
+async def test_a_player_begins_no_round_but_acts_on_when_the_story_moved(owner: Client, table: Table) -> None:
+    nell = table.client("nell")
+    problem = await nell.refused(409, "POST", f"{LAMP}/act", {"text": "I wake everybody."})
+    assert problem["type"] == "urn:talekeeper:nobodys-turn"
+    assert not (await rested(owner))["lines"], "nothing has begun"
+    await owner.do("POST", f"{LAMP}/step")
+    assert (await rested(owner))["waiting"] == "nell"
+    await owner.do("POST", f"{LAMP}/turns", {"speaker": "dm", "text": "Lightning strikes the tower."})
+    assert (await rested(owner))["waiting"] is None, "the round goes back before what was told meanwhile"
+    await nell.do("POST", f"{LAMP}/act", {"text": "I look around."})
+    assert (await rested(owner))["round"] == 2, "her turn had come"
+    await nell.refused(409, "POST", f"{LAMP}/act", {"text": "I look around again."})
+
+
+async def test_a_round_in_flight_outlasts_what_others_do_beside_it(owner: Client, table: Table) -> None:
+    await owner.do("POST", f"{LAMP}/step")
+    before = await rested(owner)
+    nell = table.client("nell")
+    for body in ({"text": "Not my turn."}, {"text": "I wonder.", "kind": "thought"}, {"text": "Psst.", "heard_by": ["osric"]}):
+        assert (await nell.refused(409, "POST", f"{LAMP}/turns", body))["type"] == "urn:talekeeper:a-game"
+    first = (await owner.get(f"{LAMP}/turns"))["turns"][0]["id"]
+    for method in ("PUT", "DELETE"):
+        await owner.do(method, f"{LAMP}/turns/{first}/pin")
+    await owner.do("POST", f"{LAMP}/turns", {"speaker": "osric", "text": "What a place.", "kind": "thought"})
+    assert await rested(owner) == before
+    await nell.do("POST", f"{LAMP}/act", {"text": "I look around."})
+    assert (await rested(owner))["round"] == 2
+
+
+async def test_of_two_people_the_first_acts_first_when_a_round_begins_anew(table: Table) -> None:
+    owner, nell = table.owner, table.client("nell")
+    await owner.do("POST", "/games", {**GAME, "humans": ["nell", "osric"]})
+    await owner.do("POST", f"{LAMP}/step")
+    assert (await rested(owner))["waiting"] == "nell"
+    await nell.do("POST", f"{LAMP}/act", {"text": "I look around."})
+    assert (await rested(owner))["waiting"] == "osric"
+    await owner.do("POST", f"{LAMP}/turns", {"speaker": "dm", "text": "Lightning strikes the tower."})
+    assert (await rested(owner))["waiting"] is None
+    assert (await owner.refused(409, "POST", f"{LAMP}/act?seat=osric", {"text": "I run."}))["type"] == "urn:talekeeper:someones-turn"
+    assert not (await rested(owner))["lines"], "nothing has begun"
+    await nell.do("POST", f"{LAMP}/act", {"text": "I look around."})
+    assert (await rested(owner))["waiting"] == "osric"
+
+
+async def test_of_two_acts_at_once_one_is_taken(owner: Client) -> None:
+    await owner.do("POST", f"{LAMP}/step")
+    assert (await rested(owner))["waiting"] == "nell"
+    answers = await asyncio.gather(*(owner("POST", f"{LAMP}/act", {"text": f"I count to {number}."}) for number in range(3)))
+    assert sorted(answer.status_code for answer in answers) == [202, 409, 409]
+    await rested(owner)
+    told = [turn["text"] for turn in (await owner.get(f"{LAMP}/turns"))["turns"] if turn["speaker"] == "nell"]
+    assert len(told) == 1
+
+
+async def test_a_key_that_was_used_for_other_words_is_refused(owner: Client) -> None:
+    await owner.do("POST", f"{LAMP}/step")
+    await rested(owner)
+    key = {"Idempotency-Key": "one"}
+    for _ in range(2):
+        await owner.do("POST", f"{LAMP}/act", {"text": "I look around."}, headers=key)
+        await rested(owner)
+    assert (await owner.refused(409, "POST", f"{LAMP}/act", {"text": "I dance."}, headers=key))["type"] == "urn:talekeeper:duplicate-id"
+
+
 async def test_a_fork_is_played_by_itself(owner: Client) -> None:
     await play(owner)
     branch = (await owner.do("POST", f"{LAMP}/fork", {"at": "2", "name": "what-if"}))["name"]
     assert (await owner.get(f"{LAMP}/play", branch=branch))["round"] == 1
+    assert (await owner.refused(409, "POST", f"{LAMP}/fork", {"name": branch}))["type"] == "urn:talekeeper:name-taken"
     await owner.do("POST", f"{LAMP}/step", params={"branch": branch})
     assert (await rested(owner, branch=branch))["waiting"] == "nell"
     assert (await rested(owner))["waiting"] is None
@@ -244,7 +325,8 @@ async def test_a_fork_is_played_by_itself(owner: Client) -> None:
 
 async def test_what_is_no_game_is_refused(owner: Client, table: Table) -> None:
     await owner.refused(422, "GET", "/stories/ana.ash-crown/play")
-    await owner.refused(422, "POST", "/games", GAME)
+    assert (await owner.refused(409, "POST", "/games", GAME))["type"] == "urn:talekeeper:name-taken"
+    assert "named twice" in (await owner.refused(422, "POST", "/games", {**GAME, "name": "x", "party": ["nell", "nell"]}))["detail"]
     await owner.refused(422, "POST", "/games", {**GAME, "name": "x", "scenario": "/etc/passwd"})
     await owner.refused(422, "POST", f"{LAMP}/act", {"text": "I act."})
     await table.rogue.refused(404, "POST", f"{LAMP}/step")
@@ -291,3 +373,20 @@ async def test_games_that_wait_for_a_model_hold_up_nobody() -> None:
                     await asyncio.sleep(0.02)
                 assert (found["failed"], found["round"]) == ("", 2)
         await app.state.house.rooms.close()
+
+
+async def test_a_whisper_to_nobody_who_is_here_is_not_taken_and_the_turn_is_still_there(owner: Client, table: Table) -> None:
+    await owner.do("POST", f"{LAMP}/step")
+    assert (await rested(owner))["waiting"] == "nell"
+    refused = await owner.refused(422, "POST", f"{LAMP}/act", {"text": "I whisper to Osrik that larkspur is the word."})
+    assert (refused["type"], refused["detail"]) == (
+        "urn:talekeeper:unclear", "There is no Osrik here. Did you mean Osric? Nobody has heard it: say it in another way.",
+    )  # fmt: skip
+    assert (await rested(owner))["waiting"] == "nell"
+    for absent in ("quill", "dorrit"):
+        refused = await owner.refused(422, "POST", f"{LAMP}/whisper", {"speaker": "nell", "to": [absent], "text": "Larkspur."})
+        assert "is not here, so nobody would hear it" in refused["detail"]
+    await owner.do("POST", f"{LAMP}/whisper", {"speaker": "dm", "to": ["nell"], "text": "The steward lies."})
+    await play(owner, "I whisper to Osric that thyme is the word.")
+    heard = [turn for turn in (await owner.get(f"{LAMP}/turns"))["turns"] if "thyme" in turn["text"] or "arkspur" in turn["text"]]
+    assert [set(turn["audience"]) for turn in heard] == [{"dm", "nell", "osric"}]

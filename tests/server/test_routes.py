@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 from tests.server.conftest import SEATS, STORY, Client, Table, served
-from tests.test_story import deed
+from tests.stories import deed
 
 import talekeeper as tk
+from talekeeper.live.shared import UNFINISHED
 from talekeeper.server import ids
-from talekeeper.shared import UNFINISHED
 
 
 async def texts(client: Client, path: str = STORY, **params: Any) -> list[str]:
@@ -47,8 +47,9 @@ async def test_what_an_import_left_that_was_killed_is_no_story_and_can_be_remove
     assert record is not None
     await table.keeper.store.create(tk.MemoryKey(table.key.tenant_id, "ana", "half"), {**record.config, UNFINISHED: "x"})
     await table.owner.refused(404, "GET", "/stories/ana.half")
-    assert (await table.owner("DELETE", "/stories/ana.half")).status_code == 204
     assert [row["id"] for row in (await table.owner.get("/stories"))["stories"]] == ["ana.ash-crown"]
+    assert (await table.owner("DELETE", "/stories/ana.half")).status_code == 204
+    assert [key.session_id for key in await table.keeper.keys()] == ["ash-crown"]
 
 
 @pytest.mark.parametrize("user", ["ana", "a.b", "a/b", "~2f", "é", "…", "a b", "A", "%2F", "日本"])
@@ -178,6 +179,10 @@ async def test_an_idempotency_key_makes_a_retried_request_the_same(table: Table)
     other = await table.owner.do("POST", f"{STORY}/turns", {"text": "Mine.", "speaker": "rogue"}, headers=key)
     assert first["id"] != other["id"], "two tokens may use the same key"
     await table.rogue.refused(409, "POST", f"{STORY}/turns", {"text": "Something else."}, headers=key)
+    again = {"text": "Something else.", "speaker": "rogue"}
+    assert "use a new one" in (await table.owner.refused(409, "POST", f"{STORY}/turns", again, headers=key))["detail"], (
+        "no id made of a key"
+    )
     await table.owner.refused(422, "POST", f"{STORY}/turns", {"text": "x", "speaker": "dm", "id": "x"}, headers=key)
     await table.owner.refused(422, "POST", f"{STORY}/turns", {"text": "x", "speaker": "dm"}, headers={"Idempotency-Key": "a b"})
 
@@ -342,7 +347,8 @@ async def test_a_memory_is_written_over_and_has_a_history(table: Table) -> None:
     assert "Not much happened." in (await table.rogue.get(f"{STORY}/context"))["text"]
     told = (await table.rogue.get(f"{STORY}/memories/{made['id']}/history"))["memories"]
     assert [(one["made_by"], one["text"]) for one in told] == [("extractive", first["text"]), ("author", "Not much happened.")]
-    await table.owner.refused(404, "PUT", f"{STORY}/memories/nothing", {"text": "x"})
+    problem = await table.owner.refused(404, "PUT", f"{STORY}/memories/nothing", {"text": "x"})
+    assert "List the memories" in problem["detail"]
     await table.owner.do("POST", f"{STORY}/rewind", {"to": "60"})
     assert (await table.rogue.get(f"{STORY}/memories"))["memories"][0] == first
 
@@ -463,7 +469,7 @@ async def test_a_story_goes_back_forks_and_goes_over_to_another_line(table: Tabl
     await table.owner.do("POST", f"{STORY}/turns?branch=what-if", {"speaker": "dm", "text": "What if?"})
     assert (await texts(table.owner, branch="what-if"))[-1] == "What if?"
     assert (await texts(table.owner))[-1] == deed(5)
-    await table.owner.refused(422, "POST", f"{STORY}/fork", {"name": "what-if"})
+    await table.owner.refused(409, "POST", f"{STORY}/fork", {"name": "what-if"})
     await table.owner.refused(404, "GET", f"{STORY}/turns?branch=nothing")
     await table.owner.refused(404, "POST", f"{STORY}/switch", {"to": "nothing"})
     await table.owner.refused(404, "POST", f"{STORY}/rewind", {"to": "nothing"})

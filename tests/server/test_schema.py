@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 from tests.server.conftest import TOKENS, Server
-from tests.test_story import deed
+from tests.stories import deed
 
 import talekeeper as tk
+from talekeeper.table.playing.seating import Setup, begin
 from talekeeper.table.storyteller import Storyteller
-from talekeeper.table.table import Setup, begin
 
 pytestmark = [pytest.mark.enable_socket, pytest.mark.allow_hosts(["127.0.0.1"]), pytest.mark.timeout(1800)]
 HERE = Path(__file__).parent

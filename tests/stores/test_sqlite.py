@@ -21,6 +21,7 @@ from typing import Any
 import pytest
 
 import talekeeper as tk
+from talekeeper.doctor import examine_file
 from talekeeper.errors import (
     Conflict,
     InvalidInput,
@@ -38,6 +39,7 @@ from talekeeper.ports import Branch, Commit, Erase, Position, Read, Snapshot, Sp
 from talekeeper.stores import open_store
 from talekeeper.stores.in_memory import InMemoryStore
 from talekeeper.stores.sqlite import SqliteStore, file, upkeep, writer
+from talekeeper.stores.sqlite import store as sqlite_store
 from talekeeper.stores.sqlite.ledger import Ledger
 from talekeeper.testing.stores.samples import KEY, entry, everything, fold, gathered, gathered_over, hits, log, text_of
 
@@ -217,6 +219,14 @@ async def test_damage_to_the_schema_is_found_when_opening(path: Path) -> None:
     path.write_bytes(data)
     with pytest.raises(StoreCorrupt, match="damaged"):
         await SqliteStore.open(path)
+
+
+async def test_a_schema_that_is_no_text_any_more_is_found_when_opening_and_by_the_doctor(path: Path) -> None:
+    await made(path)
+    path.write_bytes(path.read_bytes().replace(b"AUTOINCREMENT", b"AUT\x97INCREMENT"[:13], 1))
+    with pytest.raises(StoreCorrupt, match="is damaged: .* restore a backup"):
+        await SqliteStore.open(path)
+    assert [(finding.code, finding.severity) for finding in examine_file(path)] == [("file", "error")]
 
 
 async def test_damage_to_a_text_is_found_when_reading_and_the_text_is_not_told(path: Path) -> None:
@@ -694,6 +704,23 @@ async def test_stories_that_append_at_once_share_their_commits(store: SqliteStor
     commits = sum(sql.startswith("COMMIT") for sql in done)
     assert inserts, "whoever counts must see them"
     assert 5 <= commits <= 5 * 4, "a commit for each of a thousand appends would be a thousand"
+
+
+async def test_a_story_that_writes_alone_waits_for_others_no_more_than_it_must(store: SqliteStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlite_store, "HELD_SECONDS", 0.0)  # after each commit that is made at once, others get their turn
+    story, turns = await store.create(KEY, {}), [0]
+
+    def turn() -> None:
+        turns[0] += 1
+        asyncio.get_running_loop().call_soon(turn)
+
+    turn()
+    waited = []
+    for seq in range(1, 10):
+        before = turns[0]
+        await store.write(Commit(story.id, story.rev, entries=[entry(seq)]))
+        waited.append(turns[0] > before)
+    assert waited == [False, True] * 4 + [False]
 
 
 # -- one bad commit among many -----------------------------------------------------------------------------------------------

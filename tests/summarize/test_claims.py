@@ -25,7 +25,7 @@ def told(text: str, voice: str = "DM", **more: object) -> list[tuple[str, str, s
         ("This is Captain Nan, queen of the Rookery, and she is nine years old.", "DM", "Captain Nan"),
         ("That is Mother Odalys of the Lamp House, who has lit the shore for fifty years.", "DM", "Mother Odalys of the Lamp House"),
         ("Dorrit, who keeps the Gilded Eel, has put bricks under every table.", "DM", "Dorrit"),
-        ("Grist looks at the coins, then at the boy. He has a daughter of that age.", "DM", "Grist"),
+        ("Grist looks at the coins. He has a daughter of that age.", "DM", "Grist"),
         ("I am afraid of deep water.", "Rook", "Rook"),
         ("I can swim, I can read, and I know which of the guards drink.", "Wenna", "Wenna"),
         ("My name is Ilse, and I come from the marsh.", "Ilse", "Ilse"),

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from talekeeper.summarize.faithful import SHARE, complete, missing, must_survive, refuse
+from talekeeper.summarize.faithful import SHARE, complete, missing, must_survive, strange_numbers
+from talekeeper.summarize.refusal import refuse
 from talekeeper.tokens import estimate_tokens
 
 SCENE = [
@@ -293,3 +294,85 @@ def test_any_sources_give_what_fits_and_completing_leaves_nothing_missing(source
 @given(texts, st.lists(texts, max_size=4))
 def test_any_answer_is_judged_without_an_error(answer: str, sources: list[str]) -> None:
     assert (refuse(answer, sources) == "it is empty") == (not answer.strip())
+
+
+COUNTED = [
+    "[DM]: Brannoc pays 1 crown for the rope at Harrowgate.",
+    "[DM]: Three hundred and twenty riders come on the fourth day, at noon.",
+]
+
+
+@pytest.mark.parametrize(
+    ("summary", "strange"),
+    [
+        ("Brannoc paid 900 crowns at Harrowgate.", ("900",)),
+        ("Brannoc paid 1,200 crowns at Harrowgate.", ("1,200",)),
+        ("Brannoc paid 5 crowns for the rope.", ("5",)),
+        ("Brannoc paid 321 crowns in all.", ("321",)),
+        ("Brannoc paid 1 crown for the rope, and 320 riders came on day 4.", ()),
+        ("Brannoc paid one crown, and 300 riders came.", ()),
+        ("1. Brannoc paid 1 crown.\n2. Riders came.\n3. It was noon.", ()),
+        ("At 12:00 the riders came; the 2 of them fled.", ()),
+        ("On day 14 the riders came, on 15 June.", ()),
+        ("Half of them, 50%, fled.", ()),
+    ],
+)
+def test_a_number_that_no_source_has_is_strange(summary: str, strange: tuple[str, ...]) -> None:
+    assert strange_numbers(summary, COUNTED) == strange
+
+
+@pytest.mark.parametrize(
+    ("source", "summary"),
+    [
+        ("Er zahlt neunhundert Kronen für das Schiff von Harrow.", "Er zahlte 900 Kronen für das Schiff."),
+        ("Elle paie neuf cents couronnes pour le bateau.", "Elle a payé 900 couronnes."),
+        ("Paga novecientas coronas por el barco, mil en total.", "Pagó 900 coronas."),
+        ("Он платит девятьсот крон, сто из них сразу.", "Он заплатил 900 крон."),
+        ("他付了三百枚金币。", "他付了300枚金币。"),
+        ("金貨三百枚を払う。", "金貨300枚を払った。"),
+        ("He pays 1.200 crowns.", "He paid 1,200 crowns."),
+        ("He pays twelve hundred crowns.", "He paid 1200 crowns."),
+        ("He pays two thousand five hundred and ten crowns.", "He paid 2510 crowns."),
+        ("He meets twenty-five riders.", "He met 25 riders."),
+        ("He buys half a dozen, then a dozen eggs.", "He bought 12 eggs."),
+    ],
+)
+def test_a_number_may_be_written_in_another_way(source: str, summary: str) -> None:
+    assert strange_numbers(summary, [source]) == ()
+
+
+def test_what_has_hardly_a_word_of_its_sources_is_refused() -> None:
+    assert refuse('banana banana asdf ;;; {"foo": 1}', COUNTED) is not None
+    assert refuse("banana banana asdf qwer 1 zxcv", COUNTED) is not None
+    assert refuse("Brannoc paid 1 crown at Harrowgate.", COUNTED) is None
+
+
+def test_a_day_is_not_what_it_does() -> None:
+    story = ["Brannoc and Qiu ride to Silverford, and the rain of day 4 goes on.", "On that day 4 goblins swear to kill Qiu."]
+    needed = must_survive(story, [], limit=200)
+    assert not any("4 goes" in term for term in needed)
+    assert "4 goblins" in needed
+
+
+@pytest.mark.parametrize(
+    ("story", "wrong", "right"),
+    [
+        (["Edda offers 40 marks for the bell.", "Correction: Edda offers 50 marks for the bell, not 40."], "40 marks", "50 marks"),
+        (["The toll is nine crowns, payable by dawn.", "No, sorry, ten crowns, not nine."], "nine crowns", "ten crowns"),
+        (["The widow swears that it was Bole.", "No, not Bole, it was Ruven, she swears it."], "Bole", "Ruven"),
+        (["Marta died in the fire.", "Actually, it was Marla who died in the fire, not Marta."], "Marta", "Marla"),
+        (["The feast is in nine days, and a promise a promise.", "Correction: ten."], "nine days", ""),
+    ],
+)
+def test_what_a_correction_takes_back_need_not_survive(story: list[str], wrong: str, right: str) -> None:
+    assert wrong in must_survive(story[:1], [], limit=200)
+    needed = must_survive(story, [], limit=200)
+    assert wrong not in needed
+    assert right == "" or right in needed
+
+
+def test_an_answer_with_next_to_no_word_of_its_sources_is_refused() -> None:
+    game = (
+        "The game is over. You finished your part and walk out onto the open road without looking at other riders before going home alone."
+    )
+    assert refuse(game, COUNTED) is not None

@@ -12,6 +12,7 @@ import pytest
 import talekeeper as tk
 from talekeeper.ports import Spending
 from talekeeper.summarize.janitor import Piece, cite
+from talekeeper.summarize.wrapping import unwrapped
 from talekeeper.testing.models import MoodyModel, ScriptedModel
 
 if TYPE_CHECKING:
@@ -67,6 +68,70 @@ async def test_a_citation_that_is_neither_numbers_nor_a_range_is_none(numbers: s
     told = "Mira gave Rook a key, and Captain Voss paid 40 gold for the map of the mill and kept Lin's dagger; Oda hides."
     (sentence,) = await tk.Janitor(ScriptedModel([f"{told} [{numbers}]"])).summarize(PIECES, [], 200, lambda spent: None)
     assert (sentence.text, sentence.estimated) == (told, True)
+
+
+TOLD = "Mira gave Rook a brass key, Captain Voss paid 40 gold for the map and kept Lin's dagger as a pledge; Oda hides. [1-3]"
+BARE = TOLD.removesuffix(" [1-3]")
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        f"<think>Piece 1 is about Mira. Sure, I keep Rook.\n\nHm.</think>\n\n{TOLD}", f"Piece 1 names Mira.\n</think>\n\n{TOLD}",
+        f"<thinking>{' '.join(TURNS)} {' '.join(TURNS)}</thinking>{TOLD}", f"Sure! Here is the chronicle entry:\n\n{TOLD}", f"Certainly. {TOLD}",
+        f"Here’s a brief summary of the pieces: {TOLD}", f"{TOLD}\n\nLet me know if you'd like changes!", f"{TOLD} Would you like me to go on?",
+        f"**Summary**\n{TOLD}", f"## Summary\n\n{TOLD}", f"Summary: {TOLD}", f"### Chronicle of pieces 1 to 3\n---\n{TOLD}", f"```text\n{TOLD}\n```",
+        f"<summary>{TOLD}</summary>", f"- {TOLD}", f"1. {TOLD}", f"{TOLD} (38 words)", f"{TOLD}\n\n*Word count: 38*", f"{BARE} (1, 2, 3)",
+        f"{TOLD}\n\n(Note: I left out the dialogue, as I was told. Word count: 38)", f"{TOLD} This summary covers pieces 1 to 3. As an AI, I kept all.",
+        f"{TOLD}\nShall I add more?", f"{BARE[:-1]} (1-3).", f"{BARE}【1, 2, 3】", BARE.replace("Mira", "**Mira**") + " [1-3]",
+    ],
+)  # fmt: skip
+async def test_what_a_model_puts_around_its_answer_is_no_story(answer: str) -> None:
+    (sentence,) = await tk.Janitor(ScriptedModel([answer])).summarize(PIECES, [], 200, lambda _: None)
+    assert (sentence.text, sentence.sources, sentence.estimated) == (BARE, ("t0", "t1", "t2"), False)
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        ("Hier ist die Zusammenfassung:\n\nElena ging nach Ashford. [1]\n\nSag mir, wenn du mehr möchtest.", "Elena ging nach Ashford. [1]"),
+        ("Bien sûr ! Voici le résumé : Elena est partie. [1]", "Elena est partie. [1]"),
+        ("Claro. Resumen:\nElena se fue. [1]\n\n¿Quieres que lo acorte?", "Elena se fue. [1]"),
+        ("Конечно! Вот краткое содержание: Елена ушла. [1]", "Елена ушла. [1]"),
+        ("好的，以下是摘要：李将军拿了剑。[1] 如果您需要修改，请告诉我。", "李将军拿了剑。[1]"),
+        ("はい。以下が要約です：\n李は剣を取った。[1]", "李は剣を取った。[1]"),
+    ],
+)  # fmt: skip
+def test_nor_is_it_in_other_languages(answer: str, told: str) -> None:
+    assert unwrapped(answer, "", 3) == told
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "Here is where it ends: the inn burned. [1]", "Sure of foot, Rook climbed on. [1]", "Rook paid 40 (of 60) gold. [1]", "Of Rook (12) nothing was heard.",
+        "Rook has kept the chronicle: it is burned. [1]", "Mira hoped this would help. [1]", "Rook wrote * and - on the wall. [1]", "1 of 3 keys is lost. [1]",
+        "The letter had 300 words.", "The inn burned. Note: Rook owes Mira a key.", "Rook fled. As an airship rose, Mira wept.", "He said: 42 words", "Voss spoke. Let me know, she answered, and wept until dawn; the siege began.",
+    ],
+)  # fmt: skip
+def test_what_a_story_may_say_stays(answer: str) -> None:
+    assert unwrapped(answer, "", 3) == answer
+
+
+def test_what_the_story_says_itself_stays() -> None:
+    said = "Sure! Of that the captain was certain. [1]"
+    assert unwrapped(said, "The captain says: Sure!", 3) == said
+    assert unwrapped(said, "The captain nods.", 3) == "Of that the captain was certain. [1]"
+
+
+@pytest.mark.parametrize(
+    "hard",
+    ["<think>" * 20_000, "</think>" * 20_000, " " * 100_000 + "x", "(1, " * 30_000, "** a" * 40_000, "_ " * 60_000, "Here is " * 20_000],
+)
+def test_no_answer_takes_long_to_unwrap(hard: str) -> None:
+    began = time.process_time()
+    unwrapped(hard, "", 3)
+    assert time.process_time() - began < 0.5
 
 
 async def test_one_about_something_else_is_refused_though_it_shares_a_word() -> None:
@@ -222,3 +287,41 @@ def test_what_was_read_out_is_cited_in_a_time_that_follows_its_length(line: str)
     sentences = cite(text, [Piece(f"[Rook]: {text}", ("t1",)), Piece("[Mira]: Oh.", ("t2",))])
     assert (len(sentences), {sentence.sources for sentence in sentences}) == (2500, {("t1",)})
     assert time.process_time() - began < 2.0, "and not its square"
+
+
+async def test_a_number_that_is_made_up_is_asked_about_once_and_then_left_out() -> None:
+    wrong = "Mira gave Rook a key. Captain Voss paid 900 gold for the map and keeps Lin's dagger. The miller is dead, Oda hides. [1, 2, 3]"
+    right = "Mira gave Rook a brass key. Captain Voss paid 40 gold for the map and keeps Lin's dagger as a pledge. Oda hides. [1, 2, 3]"
+    model = ScriptedModel([wrong, right])
+    sentences = await tk.Janitor(model).summarize(PIECES, [], 200, lambda _: None)
+    assert "900" in model.asked[1][-1]["content"]
+    told = " ".join(sentence.text for sentence in sentences)
+    assert "40 gold" in told
+    assert "900" not in told
+    told = " ".join(
+        sentence.text for sentence in await tk.Janitor(ScriptedModel([wrong, wrong])).summarize(PIECES, [], 200, lambda _: None)
+    )
+    assert "Mira gave Rook a key." in told
+    assert "Oda hides." in told
+    assert "900" not in told
+    assert "40 gold" in told, "what must survive is added"
+    alone = "Captain Voss paid 900 gold to Rook for the map of the mill. [2]"
+    with pytest.raises(tk.SummaryFailed, match="it counts 900") as caught:
+        await summary(alone, alone)
+    assert caught.value.answered
+
+
+async def test_what_was_corrected_does_not_come_back() -> None:
+    said = ["Marta died in the fire at the mill.", "Kestrel: I pay for the grave.", "No, it was Marla who died in the fire, not Marta."]
+    pieces = [Piece(f"[DM]: {text}", (f"t{number}",)) for number, text in enumerate(said)]
+    model = ScriptedModel(["Marla died in the fire at the mill, and Kestrel pays for the grave. [2, 3]"])
+    sentences = await tk.Janitor(model).summarize(pieces, [], 200, lambda _: None)
+    assert [sentence.text for sentence in sentences] == ["Marla died in the fire at the mill, and Kestrel pays for the grave."]
+
+
+async def test_a_death_that_a_summary_does_not_tell_is_appended_though_everyone_is_named() -> None:
+    pieces = [Piece("[DM]: The blade goes in. Ilse dies on the threshold.", ("t1",)), Piece("[DM]: Dov carries her to the mill.", ("t2",))]
+    for told, added in [("Ilse survived, and Dov carried her to the mill.", 1), ("Ilse died, and Dov carried her to the mill.", 0)]:
+        model = ScriptedModel([f"{told} [1, 2]"])
+        sentences = await tk.Janitor(model).summarize(pieces, [], 80, lambda _: None)
+        assert [sentence.text for sentence in sentences] == [told, *["Ilse dies on the threshold."] * added]

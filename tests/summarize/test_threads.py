@@ -64,6 +64,11 @@ def test_a_place_is_told_by_where_it_happens() -> None:
         ("Pay him, Borin, and I owe you twelve crowns.", "Elena", "promise"),
         ("Ich verspreche dir den Ring noch vor dem Winter.", "Elena", "promise"),
         ("我发誓要把王冠还给国王。", "艾琳", "promise"),
+        ("I hand Voss the dagger and swear to come back for it before winter.", "Bard", "promise"),
+        ("I pay Pim the 6 silver, and I promise him that we bring his brother back.", "Bard", "promise"),
+        ("I pay Pim half of the 6 silver and promise him the rest at the chapel.", "Bard", "promise"),
+        ("Corin pays Maud 12 marks and swears to return by the new moon.", "DM", "promise"),
+        ("Ich gebe Mira den Schlüssel und verspreche, vor dem Winter zurückzukommen.", "Elena", "promise"),
         ("You will regret this, thief, by the end of the week!", "Voss", "threat"),
         ("Madam Sable threatens Jory's fingers and his sister.", "DM", "threat"),
         ("I'll be back for you, I promise.", "Rogue", "promise"),
@@ -109,6 +114,9 @@ def test_promises_and_threats(text: str, voice: str, kind: str) -> None:
         ("I'll cut your bread, and you pour the ale.", "Mira"),
         ("I will not kill you.", "Rogue"),
         ("He says that he will kill the lamps for you.", "Mira"),
+        ("Voss keeps a long black ledger of all debts and promises.", "DM"),
+        ("I pay Pim the 6 silver I promised him.", "Rogue"),
+        ("I pay for the flour and never promise anything.", "Rogue"),
         ("The baker will pay for the flour.", "Mira"),
         ("Ich bringe dich um acht Uhr nach Hause.", "Mira"),
         ("Je te coupe une tranche de pain.", "Mira"),
@@ -155,6 +163,41 @@ def test_a_word_that_was_kept() -> None:
     assert kept("Elena keeps her promise.")
     assert kept("The quest is completed.")
     assert not kept("He was not even in there.")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I pay Tamsin her three crowns.",
+        "Qiu pays Tamsin the three crowns.",
+        "We're square, Qiu.",
+        "The debt is paid.",
+        "Here are the three crowns I owe you, Tamsin.",
+        "Square.",
+        "Ich zahle Tamsin die drei Kronen.",
+        "Je paie à Tamsin ses trois couronnes.",
+    ],
+)
+def test_a_debt_that_is_paid(text: str) -> None:
+    drafts = judged([turn(text, "Qiu")])
+    assert any(settles(draft) for draft in drafts)
+    assert not any(vow(draft, turn(text, "Qiu")) for draft in drafts)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I will pay Tamsin her three crowns.",
+        "I have to pay Tamsin three crowns.",
+        "I pay Tamsin two of the three crowns.",
+        "I pay three crowns for the mule.",
+        "Do I pay Tamsin three crowns?",
+        "If I pay Tamsin three crowns, she goes.",
+        "We cross the square of Harrow.",
+    ],
+)
+def test_a_debt_that_is_not_paid(text: str) -> None:
+    assert not any(settles(draft) for draft in judged([turn(text, "Qiu")]))
 
 
 def test_a_thing_is_the_same_in_other_cases() -> None:

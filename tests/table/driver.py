@@ -8,17 +8,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from talekeeper.context import recipe
+from talekeeper.context.recipe import MOMENTS_PART, RECENT_PART
 from talekeeper.memory.moments import AdventureMoment, KeeperResponse, build_moment_from_keeper, format_moments_for_context
-from talekeeper.model import Context
-from talekeeper.table import events as ev
+from talekeeper.model import Block, Context, Item
 from talekeeper.table.brain import Ask, Known, Part, Ruling
-from talekeeper.table.events import Event, audience
-from talekeeper.table.game import GameState, apply
-from talekeeper.table.rules import begin
-from talekeeper.table.scenario import Scenario
-from talekeeper.table.scene import scene
-from talekeeper.table.settling import settle
+from talekeeper.table.rules.conditions import begin
+from talekeeper.table.rules.settling import settle
+from talekeeper.table.shown.scene import scene
 from talekeeper.table.storyteller import Storyteller
+from talekeeper.table.world import events as ev
+from talekeeper.table.world.events import Event, audience
+from talekeeper.table.world.gamestate import GameState, apply
+from talekeeper.table.world.scenario import Scenario
 
 REMEMBERED = 90
 """How many of the newest turns a seat has before it."""
@@ -34,6 +36,11 @@ class Turn:
     @property
     def line(self) -> str:
         return f"* {self.text}" if self.kind == "event" else f"[{self.speaker}]: {self.text}"
+
+
+def block(part: recipe.Part, lines: Sequence[str]) -> Block:
+    items = tuple(Item(text=f"{line}\n", tokens=0, kind="entry") for line in lines)
+    return Block(name=part.name, heading=part.heading, items=items, tokens=0, stable=False)
 
 
 @dataclass
@@ -59,8 +66,10 @@ class Game:
 
     def context(self, seat: str) -> Context:
         heard = [turn.line for turn in self.log if seat == "dm" or seat in turn.hearers][-REMEMBERED:]
-        text = "\n".join([format_moments_for_context(self.known(seat)), *heard]).strip()
-        return Context(seat=seat, budget=8000, text=text, tokens=0, stable_tokens=0, counter="none", blocks=())
+        moments = format_moments_for_context(self.known(seat)).splitlines()[1:]
+        blocks = [block(part, lines) for part, lines in ((MOMENTS_PART, moments), (RECENT_PART, heard)) if lines]
+        text = "".join(block.text for block in blocks)
+        return Context(seat=seat, budget=8000, text=text, tokens=0, stable_tokens=0, counter="none", blocks=tuple(blocks))
 
     def known(self, seat: str) -> list[AdventureMoment]:
         kept = zip(self.moments[: self.kept], self.witnesses, strict=False)

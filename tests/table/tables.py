@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from talekeeper.table.commands import Command
-from talekeeper.table.events import Event
-from talekeeper.table.game import GameState
-from talekeeper.table.handlers import Accepted, Refused, handle
 from talekeeper.table.packs import load
-from talekeeper.table.rules import begin
-from talekeeper.table.settling import settle
+from talekeeper.table.rules.conditions import begin
+from talekeeper.table.rules.handlers import Accepted, Refused, handle
+from talekeeper.table.rules.settling import settle
+from talekeeper.table.world.commands import Command
+from talekeeper.table.world.events import Event
+from talekeeper.table.world.gamestate import GameState
 
 SMALL = load(Path(__file__).parent / "small.toml")
 PARTY = ("wren", "tam")

@@ -10,16 +10,16 @@ import pytest
 from tests.table.driver import Game, auto
 
 import talekeeper as tk
-from talekeeper.table import events as ev
-from talekeeper.table.choices import asked, decides, offers
-from talekeeper.table.language import read_line
 from talekeeper.table.packs import load, shipped
-from talekeeper.table.phrases import phrases
-from talekeeper.table.playing import Game as Table
-from talekeeper.table.prose import Prose, person_slots, short
-from talekeeper.table.scenario import ANSWER, WATCHES, Hero, Scenario
+from talekeeper.table.playing.rounds import Game as Table
+from talekeeper.table.playing.seating import Setup, begin
+from talekeeper.table.shown.choices import asked, decides, offers
+from talekeeper.table.shown.prose import Prose, person_slots, short
 from talekeeper.table.storyteller import Storyteller
-from talekeeper.table.table import Setup, begin
+from talekeeper.table.world import events as ev
+from talekeeper.table.world.language import read_line
+from talekeeper.table.world.phrases import phrases
+from talekeeper.table.world.scenario import ANSWER, WATCHES, Hero, Scenario
 
 PACKS = sorted(shipped())
 HARMLESS = {"banter", "nothing", "follow", "wait", "say"}

@@ -21,9 +21,9 @@ import talekeeper as tk
 from talekeeper.memory.moments import KeeperResponse
 from talekeeper.table.brain import Ask, Brain
 from talekeeper.table.cast import Mishap, ModelBrain, Patience
-from talekeeper.table.playing import Beat, Game
+from talekeeper.table.playing.rounds import Beat, Game
+from talekeeper.table.playing.seating import Setup, Table, begin
 from talekeeper.table.storyteller import Storyteller
-from talekeeper.table.table import Setup, Table, begin
 
 PATIENT = Patience(silence=0.1, whole=5, attempts=2, pause=0.0)
 QUIET: dict[str, Any] = {

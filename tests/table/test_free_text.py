@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import re
+import time
 from dataclasses import replace
 
 import pytest
 from tests.table.driver import Game
 from tests.table.tables import SMALL
 
-from talekeeper.table import commands as cm
-from talekeeper.table import events as ev
-from talekeeper.table.choices import deeds_here, offers
-from talekeeper.table.ledger import ledger
+from talekeeper.table.meaning.understand import Listener
 from talekeeper.table.packs import load
-from talekeeper.table.phrases import errand_things, phrases
-from talekeeper.table.plan import open_objectives
-from talekeeper.table.prose import definite, short
-from talekeeper.table.rules import begin
-from talekeeper.table.scene import scene
-from talekeeper.table.settling import settle
+from talekeeper.table.rules.conditions import begin
+from talekeeper.table.rules.ledger import ledger
+from talekeeper.table.rules.plan import open_objectives
+from talekeeper.table.rules.settling import settle
+from talekeeper.table.shown.choices import deeds_here, offers
+from talekeeper.table.shown.prose import definite, short
+from talekeeper.table.shown.scene import scene
+from talekeeper.table.world import commands as cm
+from talekeeper.table.world import events as ev
+from talekeeper.table.world.phrases import errand_things, phrases
 
 TIDELAMP = load("tidelamp")
 
@@ -36,6 +38,15 @@ def beats(action: str, one: Game | None = None, actor: str = "nell") -> list[tup
     ]
 
 
+def test_who_speaks_for_others_is_told_how_they_talk_and_what_they_want_and_a_player_only_of_themselves() -> None:
+    one = game()
+    told, seen = scene(TIDELAMP, one.state, "dm"), scene(TIDELAMP, one.state, "nell")
+    assert {"soft, amused, never finishes a number": "his third"}.items() <= {who.voice: who.wants for who in told.here}.items()
+    assert (told.calling, told.voice) == ("", "")
+    assert {(who.voice, who.wants) for who in seen.here} == {("", "")}
+    assert (seen.calling, seen.voice) == ("a burglar", "dry and quick; counts exits while she talks")
+
+
 @pytest.mark.parametrize(
     ("typed", "what", "about"),
     [
@@ -45,7 +56,9 @@ def beats(action: str, one: Game | None = None, actor: str = "nell") -> list[tup
         ("Hallo, wer bist du?", "foreign", "marlo"), ("¿Dónde está la lámpara?", "foreign", "marlo"), ("我想去市场", "foreign", "marlo"),
         ("“You look tired,” I say to Brine.", "talk", "brine"), ("I go over and talk to Brine.", "talk", "brine"),
         ("go down to the cellar of dreams", "nowhere", ""), ("sing a song", "play", ""), ("pray", "pray", ""), ("fight!", "no_foe", ""),
-        ("fly to the moon", "nothing", ""), ("xyzzy", "unclear", ""), ("what can I do?", "hint", ""), ("Can I take the bottle of brandy?", "deed", ""),
+        ("fly to the moon", "nothing", ""), ("xyzzy", "unclear", ""), ("what can I do?", "hint", ""),
+        ("Where should we go next?", "hint", ""), ("what next?", "hint", ""), ("So what should I do now?", "hint", ""),
+        ("What do we know so far?", "known", "nell"), ("What have I learned?", "known", "nell"), ("Marlo, what do you know?", "unknown", "marlo"), ("Can I take the bottle of brandy?", "deed", ""),
     ],
 )  # fmt: skip
 def test_a_line_is_taken_for_what_it_is(typed: str, what: str, about: str) -> None:
@@ -60,6 +73,11 @@ def test_a_line_is_taken_for_what_it_is(typed: str, what: str, about: str) -> No
         ("crooked_eel", "what do you know about Quill?", "about", "quill"), ("crooked_eel", "ask Brine about Quill", "about", "brine"),
         ("crooked_eel", "What is this place?", "here", ""), ("crooked_eel", "where are we", "here", ""), ("crooked_eel", "who am I?", "self", ""),
         ("crooked_eel", "what am I carrying?", "carried", ""), ("crooked_eel", "how much money do I have?", "carried", ""),
+        ("crooked_eel", "Do I still have my picks?", "carried", ""), ("crooked_eel", "Have I got a rope?", "carried", ""),
+        ("crooked_eel", "what items do we have", "carried", ""), ("crooked_eel", "Do we have a plan?", "unknown", ""),
+        ("crooked_eel", "Do we have any time left?", "unknown", ""), ("crooked_eel", "Does Osric have the brandy?", "banter", "osric"),
+        ("crooked_eel", "I ask Osric what he wants", "banter", "osric"), ("crooked_eel", "What did I tell Osric?", "recall", "osric"),
+        ("crooked_eel", "Have I told Osric about Quill?", "recall", "osric"), ("crooked_eel", "I ask Ibbi what I whispered to her", "recall", "ibbi"),
         ("crooked_eel", "who are these people?", "present", ""), ("crooked_eel", "what time is it?", "sky", ""), ("crooked_eel", "is it raining?", "sky", ""),
         ("crooked_eel", "Brine, got any food?", "served", "brine"), ("crooked_eel", "can I have a beer?", "served", ""),
         ("crooked_eel", "I sit down next to Marlo and order two beers", "served", ""), ("crooked_eel", "pick Marlo's pocket", "empty", "marlo"),
@@ -172,7 +190,69 @@ def test_whoever_listens_holds_one_to_a_promise_that_names_nobody() -> None:
     one.rule("nell", "I promise to find the keeper by midnight.")
     assert [(promise.to, promise.text) for promise in one.state.promises.values()] == [("marlo", "to find the keeper by midnight")]
     one.rule("osric", "I promise Ibbi to be careful.")
+    one.rule("nell", "I promise Osric that I will never lie to him.")
     assert len(one.state.promises) == 1, "a companion's word to another is between them"
+
+
+def test_what_one_has_learned_comes_to_ones_own_mind_alone() -> None:
+    one = game()
+    whispers = []
+    for typed in ("What do we know so far?", "Ask Marlo about the job", "What do we know so far?"):
+        whispers += [event for event in one.rule("nell", typed).events if isinstance(event, ev.Whispered)]
+    assert [whisper.to for whisper in whispers] == [("nell",), ("nell",)]
+    assert "her brother's freedom" in whispers[0].text
+    assert "The Tidelamp was taken" not in whispers[0].text
+    assert "The Tidelamp was taken" in whispers[1].text
+
+
+def test_a_promise_to_find_somebody_is_no_question_and_two_in_a_round_are_two() -> None:
+    one = game()
+    one.rule("nell", "I promise Marlo that I will find the keeper.")
+    one.rule("nell", "I promise Brine to look for Wick.")
+    assert [(promise.to, promise.text) for promise in one.state.promises.values()] == [
+        ("marlo", "that I will find the keeper"),
+        ("brine", "to look for Wick"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("typed", "made"),
+    [
+        ("I promise Marlo to kill Brine.", {"word.nell.0.marlo": "to kill Brine"}), ("I promise Marlo to bring Brine home.", {"word.nell.0.marlo": "to bring Brine home"}),
+        ("I promise Marlo to bring him his third.", {"marlos_third": "to bring Marlo Finch his third"}), ("I promise Marlo his third.", {"marlos_third": "to bring Marlo Finch his third"}),
+        ("I promise Marlo and Brine that I will come back.", {"word.nell.0.marlo": "that I will come back", "word.nell.0.brine": "that I will come back"}),
+        ("I promise Osric and Brine that I will come back.", {"word.nell.0.brine": "that I will come back"}), ("I promise you, Marlo, I'll be back.", {"word.nell.0.marlo": "that I'll be back"}),
+        ("“Brine, I promise that I will come back,” I say.", {"word.nell.0.brine": "that I will come back"}), ("You have my word, Brine: I will mend the roof.", {"word.nell.0.brine": "that I will mend the roof"}),
+    ],
+)  # fmt: skip
+def test_a_promise_is_made_to_those_it_is_made_to_and_is_of_what_was_promised(typed: str, made: dict[str, str]) -> None:
+    one = game()
+    one.rule("nell", typed)
+    assert {name: promise.text for name, promise in one.state.promises.items()} == made
+
+
+@pytest.mark.parametrize("typed", ["I take note of the exits.", "I leave Brine alone.", "I leave a note for Osric on the table: meet me."])
+def test_what_only_sounds_like_taking_or_leaving_moves_nothing(typed: str) -> None:
+    one = game()
+    before = one.state
+    one.rule("nell", typed)
+    assert (one.state.items, one.state.where) == (before.items, before.where)
+
+
+@pytest.mark.parametrize(
+    ("typed", "manner", "to"),
+    [
+        ("Hush, Sparrow. Not a word to the doctor: the lamp is out.", "whisper", ("sparrow",)), ("Shh, Sparrow: the lamp is out.", "whisper", ("sparrow",)),
+        ("I tell Bertil a secret passage leads to the tower.", "open", ()), ("I tell Bertil privately owned mines are dangerous.", "open", ()),
+        ("I draw Sparrow aside to look at the door.", "open", ()), ("I leave Sparrow alone.", "open", ()), ("I tell Sparrow the secret of the clapper.", "whisper", ("sparrow",)),
+    ],
+)  # fmt: skip
+def test_words_that_go_with_secrets_are_read_in_their_sentence(typed: str, manner: str, to: tuple[str, ...]) -> None:
+    snow = load("quiet_snow")
+    listener = Listener(snow, Game(snow, ("maren", "quillon", "sparrow"), 5, "maren").state, "maren")
+    found = listener.confidence(typed)
+    assert (found.manner, found.to, found.doubt) == (manner, to, "")
+    assert not {intent.verb for intent in listener.intents(typed)} & {"reveal", "go"}
 
 
 def test_a_promise_can_be_broken_to_somebodys_face() -> None:
@@ -420,3 +500,13 @@ def test_nobody_repeats_themselves_in_ten_rounds() -> None:
     said = [sentence for turn in one.log if turn.speaker != "Nell Tarn" for sentence in turn.text.split(". ") if len(sentence.split()) > 6]
     again = {sentence for sentence in said if said.count(sentence) > 1}
     assert len(again) <= 1, again
+
+
+@pytest.mark.parametrize(
+    "unit", ["only ", "finally ", "whisper to ", "to Ibbi and ", "quietly ", "I say ", "secretly take ", "behind Osric's back ", "“x” "]
+)
+def test_a_line_is_understood_in_no_time_whatever_is_said_over_and_over(unit: str) -> None:
+    line = ("I " + unit * 2000)[:3990] + " hm."
+    began = time.process_time()
+    Listener(TIDELAMP, game().state, "nell").intents(line)
+    assert time.process_time() - began < 3

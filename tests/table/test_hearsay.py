@@ -12,17 +12,17 @@ import pytest
 import talekeeper as tk
 from talekeeper.memory.moments import adventure_moments
 from talekeeper.table.brain import Ask, Part
-from talekeeper.table.callbacks import as_seen_by, retold
-from talekeeper.table.commands import MakePromise
-from talekeeper.table.events import Beat
-from talekeeper.table.flight import DM
-from talekeeper.table.ledger import ledger
 from talekeeper.table.packs import load
-from talekeeper.table.playing import Game
-from talekeeper.table.rules import begin as first_state
-from talekeeper.table.settling import settle
+from talekeeper.table.playing.flight import DM
+from talekeeper.table.playing.rounds import Game
+from talekeeper.table.playing.seating import Setup, Table, begin
+from talekeeper.table.rules.conditions import begin as first_state
+from talekeeper.table.rules.ledger import ledger
+from talekeeper.table.rules.settling import settle
 from talekeeper.table.storyteller import Storyteller
-from talekeeper.table.table import Setup, Table, begin
+from talekeeper.table.storyteller.reminders import as_seen_by, retold
+from talekeeper.table.world.commands import MakePromise
+from talekeeper.table.world.events import Beat
 
 
 class Listening(Storyteller):
@@ -58,7 +58,7 @@ async def say(game: Game, text: str) -> None:
 @pytest.fixture(scope="module")
 def marked(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The Tidelamp, in which every deed that is worth remembering has a word of its own that stands nowhere else."""
-    text = (resources.files("talekeeper.table") / "scenarios" / "tidelamp.toml").read_text("utf-8")
+    text = (resources.files("talekeeper.table.packs") / "scenarios" / "tidelamp.toml").read_text("utf-8")
     numbers = iter(range(1000))
     text = re.sub(r'^summary = ".*"$', lambda _: f'summary = "did what is called canary{next(numbers)}x"', text, flags=re.M)
     path = tmp_path_factory.mktemp("packs") / "marked.toml"
@@ -156,3 +156,83 @@ async def test_memories_of_the_world_name_things_as_people_do() -> None:
         context = (await table.remember("nell", place="crooked_eel", present=())).text
     assert "Objective completed: “Rob the Customs House”, “Find out what the job is”." in context
     assert "the offer" not in context
+
+
+@pytest.mark.parametrize(
+    "said", ["I tell Marlo that the key lies under the mill wheel.", "“The key lies under the mill wheel,” I say to Marlo."]
+)
+@pytest.mark.parametrize("asked", ["Marlo, what did I tell you about the key?", "I ask Marlo what I told him about the key."])
+async def test_who_was_told_something_long_ago_says_it_again_when_they_are_asked(said: str, asked: str) -> None:
+    async with tk.open(":memory:") as keeper:
+        table = await table_of(keeper, "tidelamp", 3, "nell")
+        async with Game(table) as game:
+            await say(game, said)
+            for number in range(12):
+                await say(game, f"I tell Marlo that I have counted {number + 20} gulls today.")
+            await say(game, asked)
+            assert "‘The key lies under the mill wheel.’" in tales(table)[-1][1]
+            await say(game, "Marlo, what did I tell you about the elephant?")
+            assert "‘" not in tales(table)[-1][1], "of that they were told nothing"
+
+
+@pytest.mark.parametrize("asked", ["I talk to Marlo.", "Marlo, what did I tell you about the key?"])
+async def test_what_was_told_in_confidence_is_said_again_to_nobody_else(asked: str) -> None:
+    async with tk.open(":memory:") as keeper:
+        for seed in range(1, 5):
+            table = await table_of(keeper, "tidelamp", seed, "nell")
+            async with Game(table) as game:
+                await say(game, "“The key lies under the mill wheel,” I whisper to Marlo.")
+                await say(game, asked)
+            assert not [text for ask, text in tales(table) if "mill wheel" in text]
+
+
+async def test_who_asks_in_confidence_is_told_again_what_was_told_in_confidence() -> None:
+    async with tk.open(":memory:") as keeper:
+        table = await table_of(keeper, "tidelamp", 3, "nell")
+        async with Game(table) as game:
+            await say(game, "“The key lies under the mill wheel,” I whisper to Marlo.")
+            await say(game, "I quietly ask Marlo what I told him about the key.")
+        turns = [turn for turn in await table.story.turns(speaker=DM) if "mill wheel" in turn.text]
+        assert [set(turn.audience) for turn in turns] == [{"nell", "marlo", DM}]
+
+
+@pytest.mark.parametrize("asked", ["What did I tell Osric about the key?", "I ask Osric what I told him.", "Osric, what did I tell you?"])
+async def test_companions_too_say_again_what_they_were_told(asked: str) -> None:
+    async with tk.open(":memory:") as keeper:
+        table = await table_of(keeper, "tidelamp", 3, "nell")
+        async with Game(table) as game:
+            await say(game, "I tell Osric that the key lies under the mill wheel.")
+            await say(game, "I ask Osric about the weather.")
+            await say(game, asked)
+            assert "‘The key lies under the mill wheel.’" in tales(table)[-1][1]
+
+
+@pytest.mark.parametrize("whispered", ["I whisper to Ibbi: the key lies under the mill wheel", "I wait."])
+async def test_what_was_whispered_is_asked_aloud_in_vain_and_in_a_whisper_not(whispered: str) -> None:
+    async with tk.open(":memory:") as keeper:
+        table = await table_of(keeper, "tidelamp", 3, "nell")
+        async with Game(table) as game:
+            await say(game, whispered)
+            await say(game, "Ibbi, do you remember what I whispered to you?")
+            assert re.search("Not aloud|Not here", tales(table)[-1][1]), "whether there was anything or not"
+            await say(game, "I whisper to Ibbi: do you remember what I told you?")
+        turns = [turn for turn in await table.story.turns(speaker=DM) if "mill wheel" in turn.text]
+        assert [set(turn.audience) for turn in turns] == ([{"nell", "ibbi", DM}] if "key" in whispered else [])
+
+
+async def test_people_speak_for_themselves() -> None:
+    async with tk.open(":memory:") as keeper:
+        table = await table_of(keeper, "tidelamp", 3, "nell", "osric")
+        async with Game(table) as game:
+            for line in (
+                "I ask Osric what he thinks of me.",
+                "Osric, what do you want?",
+                "I hug Osric.",
+                "What did I tell Osric?",
+                "Good night!",
+            ):
+                await say(game, line)
+                async for _ in game.answer(""):
+                    pass
+        assert len(tales(table)) >= 5
+        assert not [text for _, text in tales(table) if "Osric" in text]

@@ -16,10 +16,10 @@ from tests.conftest import OpenKeeper
 import talekeeper as tk
 from talekeeper.memory.moments import KeeperResponse
 from talekeeper.table.brain import Ask, Brain
-from talekeeper.table.playing import Game
-from talekeeper.table.scenario import Scenario
+from talekeeper.table.playing.rounds import Game
+from talekeeper.table.playing.seating import Budgets, Setup, Table, begin, resume
 from talekeeper.table.storyteller import Storyteller
-from talekeeper.table.table import Budgets, Setup, Table, begin, resume
+from talekeeper.table.world.scenario import Scenario
 
 KEY = tk.MemoryKey("local", "local", "long")
 PARTY = ("nell", "osric", "ibbi")

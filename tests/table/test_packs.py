@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 from tests.table.driver import Game, auto
 
-from talekeeper.table import events as ev
-from talekeeper.table.language import read_line
 from talekeeper.table.packs import BadScenario, check, load, shipped
-from talekeeper.table.rules import sayable
-from talekeeper.table.scenario import Scenario
-from talekeeper.table.soundness import conditional_lines
+from talekeeper.table.packs.soundness import conditional_lines
+from talekeeper.table.rules.conditions import sayable
+from talekeeper.table.world import events as ev
+from talekeeper.table.world.language import read_line
+from talekeeper.table.world.scenario import Scenario
 
 PACKS = sorted(shipped())
 SEEDS = range(1, 7)

@@ -18,10 +18,10 @@ from tests.table.tables import PARTY
 import talekeeper as tk
 from talekeeper.memory.moments import KeeperResponse
 from talekeeper.table.brain import Ask
-from talekeeper.table.ledger import ledger
-from talekeeper.table.playing import Beat, Game, Rounds
+from talekeeper.table.playing.rounds import Beat, Game, Rounds
+from talekeeper.table.playing.seating import Setup, Table, begin, resume
+from talekeeper.table.rules.ledger import ledger
 from talekeeper.table.storyteller import Storyteller
-from talekeeper.table.table import Setup, Table, begin, resume
 
 KEY = tk.MemoryKey("local", "local", "game")
 PACK = str(Path(__file__).with_name("small.toml"))
@@ -300,7 +300,7 @@ async def test_a_turn_that_was_taken_elsewhere_is_waited_for_no_more(open_file: 
     assert "I come too late." not in [turn.text for turn in await table.story.turns()]
 
 
-@pytest.mark.parametrize("text", ["a\0b", "caf\udce9", "x" * (100 * 1024 + 1)])
+@pytest.mark.parametrize("text", ["a\0b", "caf\udce9", "x" * (100 * 1024 + 1), "I wait. " * 501])
 async def test_what_cannot_be_stored_is_refused_before_it_is_kept(open_file: OpenKeeper, tmp_path: Path, text: str) -> None:
     table = await table_of(await open_file(), Plain(), "wren")
     async with Game(table, tmp_path / "rounds") as game:
@@ -312,7 +312,7 @@ async def test_what_cannot_be_stored_is_refused_before_it_is_kept(open_file: Ope
         assert game.waiting is not None
     async with Game(table, tmp_path / "rounds") as game:
         assert game.waiting is not None
-        assert [beat.kind async for beat in game.answer("é" * (50 * 1024))][-1] == "done"
+        assert [beat.kind async for beat in game.answer("é" * 4000)][-1] == "done"
         await play(game, " ")
 
 
@@ -549,7 +549,7 @@ async def test_bad_beginnings_are_refused(keeper: tk.Keeper) -> None:
         await table_of(keeper, Plain())
     other = tk.MemoryKey("local", "local", "plain")
     await keeper.story(other, seats=[tk.Seat("dm", role="dm")])
-    with pytest.raises(tk.InvalidInput, match="no game"):
+    with pytest.raises(tk.InvalidInput, match="begin a game under another name"):
         await resume(keeper, other, lambda scenario: Plain())
 
 

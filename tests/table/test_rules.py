@@ -11,15 +11,15 @@ from hypothesis import strategies as st
 from tests.table.tables import PARTY, SMALL, after, events, refusal, start
 
 from talekeeper.errors import InvalidInput
-from talekeeper.table import commands as cm
-from talekeeper.table import events as ev
-from talekeeper.table.commands import COMMANDS, Command, command_from_json, command_to_json, commands_schema
-from talekeeper.table.events import Event, audience, event_from_json, event_to_json
-from talekeeper.table.game import DOWN, GONE, GameState, apply, fold, state_from_json, state_to_json
-from talekeeper.table.handlers import Accepted, Trigger, handle
-from talekeeper.table.ledger import ledger
-from talekeeper.table.rules import begin
-from talekeeper.table.settling import settle
+from talekeeper.table.rules.conditions import begin
+from talekeeper.table.rules.handlers import Accepted, Trigger, handle
+from talekeeper.table.rules.ledger import ledger
+from talekeeper.table.rules.settling import settle
+from talekeeper.table.world import commands as cm
+from talekeeper.table.world import events as ev
+from talekeeper.table.world.commands import COMMANDS, Command, command_from_json, command_to_json, commands_schema
+from talekeeper.table.world.events import Event, audience, event_from_json, event_to_json
+from talekeeper.table.world.gamestate import DOWN, GONE, GameState, apply, fold, state_from_json, state_to_json
 
 TAKE_KEY = cm.GainItem("mill_key", "wren")
 TO_ROAD = cm.ChangeLocation("road")

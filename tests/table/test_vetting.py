@@ -15,13 +15,13 @@ from tests.table.test_rounds import GET_KEY, KEY, PACK, play
 
 import talekeeper as tk
 from talekeeper.memory.moments import KeeperResponse
-from talekeeper.table import commands as cm
 from talekeeper.table.brain import Ask
 from talekeeper.table.cast import ModelBrain, Patience
-from talekeeper.table.ledger import contradictions
-from talekeeper.table.playing import Beat, Game
+from talekeeper.table.playing.rounds import Beat, Game
+from talekeeper.table.playing.seating import Setup, Table, begin
+from talekeeper.table.rules.ledger import contradictions
 from talekeeper.table.storyteller import Storyteller
-from talekeeper.table.table import Setup, Table, begin
+from talekeeper.table.world import commands as cm
 
 DEAD_SPEAKS = "The fire has burned down to a red line. “Sit, you two. I kept the soup warm,” says Mara Holt. The rain goes on and on."
 SOUND = "The fire has burned down to a red line, and nobody has fed it since. The rain goes on and on, as it has all week."

@@ -17,10 +17,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 import pytest_asyncio
 from axe_playwright_python.async_playwright import Axe
-from playwright.async_api import APIRequestContext, Browser, ConsoleMessage, Page, Playwright, async_playwright, expect
+from playwright.async_api import Browser, ConsoleMessage, Page, Playwright, async_playwright, expect
 
 FLAGS = "--no-sandbox --disable-gpu --no-first-run --disable-background-networking --disable-component-update --disable-sync".split()
 ROOT = Path(__file__).parents[2]
@@ -42,6 +43,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if HERE in item.path.parents and item.get_closest_marker("asyncio"):
             item.add_marker(pytest.mark.asyncio(loop_scope="session"), append=False)
             item.add_marker(pytest.mark.timeout(400))
+            item.add_marker(pytest.mark.enable_socket)
+            item.add_marker(pytest.mark.allow_hosts(["127.0.0.1"]))
 
 
 @dataclass
@@ -186,13 +189,14 @@ def accessible() -> Looked:
 class Api:
     """The public API, to bring a story to where a test begins."""
 
-    def __init__(self, request: APIRequestContext) -> None:
-        self.request = request
+    def __init__(self, http: httpx.AsyncClient) -> None:
+        self.http = http
 
     async def __call__(self, method: str, path: str, body: Any = None, **params: str | float | bool) -> Any:
-        answer = await self.request.fetch("/api/v1" + path, method=method, data=body, params=params)
-        assert answer.ok, await answer.text()
-        return await answer.json() if answer.status != 204 else None
+        sent: Any = {"content": body} if isinstance(body, bytes) else {} if body is None else {"json": body}
+        answer = await self.http.request(method, path, params=params, **sent)
+        assert answer.is_success, answer.text
+        return answer.json() if answer.content else None
 
     async def rounds(self, story: str, count: int) -> None:
         """Rounds in which the person at the table does what is nearest."""
@@ -212,10 +216,9 @@ class Api:
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def api(playwright: Playwright, served: Server) -> AsyncIterator[Api]:
-    request = await playwright.request.new_context(base_url=served.url)
-    yield Api(request)
-    await request.dispose()
+async def api(served: Server) -> AsyncIterator[Api]:
+    async with httpx.AsyncClient(base_url=f"{served.url}/api/v1", timeout=PATIENCE / 1000) as http:
+        yield Api(http)
 
 
 SAGA = {"name": "saga", "scenario": "tidelamp", "party": ["nell", "osric", "ibbi"], "humans": ["nell"], "seed": 7}
@@ -229,8 +232,7 @@ async def saga(api: Api) -> bytes:
     await api.rounds(story, 4)
     await api("POST", f"/stories/{story}/whisper", {"speaker": "dm", "to": ["nell"], "text": SECRET})
     await api.rounds(story, 6)
-    answer = await api.request.get(f"/api/v1/stories/{story}/export")
-    return await answer.body()
+    return (await api.http.get(f"/stories/{story}/export")).content
 
 
 _names = itertools.count(1)
@@ -242,8 +244,7 @@ async def new_story(api: Api, saga: bytes) -> NewStory:
 
     async def make() -> str:
         story = f"local.copy-{next(_names)}"
-        answer = await api.request.post("/api/v1/import", params={"story": story}, data=saga)
-        assert answer.ok, await answer.text()
+        await api("POST", "/import", saga, story=story)
         return story
 
     return make

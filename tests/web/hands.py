@@ -87,6 +87,14 @@ async def open_tab(page: Page, tab: str) -> str:
     return await page.locator("#panel").inner_text()
 
 
+async def undo_by_key(page: Page) -> None:
+    """It asks first: whoever only believed to be writing takes nothing back."""
+    await page.keyboard.press("u")
+    await expect(page.get_by_role("dialog").get_by_role("button", name="Keep it")).to_be_focused()
+    await page.keyboard.press("Tab")
+    await page.keyboard.press("Enter")
+
+
 async def budget(page: Page, tokens: int) -> None:
     await page.locator("#budget").fill(str(tokens))
     await expect(page.locator("#panel")).to_contain_text("Only to look")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 from playwright.async_api import expect
-from tests.web.conftest import Looked, NewPage, NewStory, Shot
-from tests.web.hands import budget, open_tab, scrub
+from tests.web.conftest import Api, Looked, NewPage, NewStory, Shot
+from tests.web.hands import budget, open_tab, rested, scrub, sit, view_as
 
 TABS = ("prompt", "memory", "ledger", "moments", "leaks")
 
@@ -69,3 +69,28 @@ async def test_the_table_in_a_hand(new_page: NewPage, new_story: NewStory, acces
         await open_tab(phone, tab)
         await accessible(phone, f"a phone's {tab}, {scheme}", "#inspect")
     await shot(phone, f"phone-leaks-{scheme}")
+
+
+async def test_what_is_told_is_read_out_once_and_what_stands_there_already_is_not(new_page: NewPage, new_story: NewStory, api: Api) -> None:
+    story = await new_story()
+    page = await sit(new_page, story)
+    log = page.get_by_role("log")
+    await expect(log).to_have_attribute("aria-live", "polite")
+    await expect(log.locator("p")).to_have_count(0)
+    await page.locator("#step").click()
+    await expect(page.locator("#answer")).to_be_visible()
+    before = await log.locator("p").all_inner_texts()
+    assert before, "what leads up to one's turn is heard before one acts"
+    await page.locator("#answer").fill("I count the crows.")
+    await page.locator("#answer").press("Enter")
+    await rested(page)
+    await expect(log.locator("p", has_text="Nell Tarn: I count the crows.")).to_have_count(1)
+    heard = await log.locator("p").all_inner_texts()
+    assert heard[: len(before)] == before
+    told = (await api("GET", f"/stories/{story}/turns", newest=True, limit=len(heard)))["turns"]
+    assert [turn["text"].split() for turn in told] == [
+        text.removeprefix(f"{turn['voice']}: ").split() for turn, text in zip(told, heard, strict=True)
+    ]
+    await page.locator("#scroll").evaluate("one => { one.scrollTop = 0; }")
+    await view_as(page, "osric")
+    await expect(log.locator("p")).to_have_count(0)

@@ -8,7 +8,7 @@ from contextlib import suppress
 import pytest
 from playwright.async_api import Error, Page, Route, expect
 from tests.web.conftest import Api, NewPage, NewStory
-from tests.web.hands import TOLD, sit
+from tests.web.hands import TOLD, sit, view_as
 
 
 async def go(page: Page, address: str) -> None:
@@ -160,3 +160,36 @@ async def test_a_story_that_the_server_cannot_show_says_so_and_lets_one_go(new_p
     await page.unroute("**/turns?**")
     await page.get_by_role("button", name=way).click()
     await expect(page.locator(TOLD if way == "Try again" else ".scenario").first).to_be_visible()
+
+
+async def test_back_leads_out_of_a_view_and_not_out_of_the_story(new_page: NewPage, new_story: NewStory) -> None:
+    page = await sit(new_page, await new_story())
+    whole = await page.locator(TOLD).count()
+    await view_as(page, "nell")
+    await page.locator("#scrub").fill("5")
+    await expect(page.locator(".past")).to_be_visible()
+    await page.go_back()
+    await expect(page.locator(".past")).to_have_count(0)
+    await expect(page.locator(".seat[data-seat=nell]")).to_have_attribute("aria-pressed", "true")
+    await page.go_back()
+    await expect(page.locator(".seat[data-seat='']")).to_have_attribute("aria-pressed", "true")
+    await expect(page.locator(TOLD)).to_have_count(whole)
+    await page.go_forward()
+    await expect(page.locator(".seat[data-seat=nell]")).to_have_attribute("aria-pressed", "true")
+
+
+async def test_back_closes_a_panel_on_a_phone(new_page: NewPage, new_story: NewStory) -> None:
+    phone = await new_page(width=390, height=844, touch=True)
+    await expect(phone.locator(".scenario").first).to_be_visible()
+    await go(phone, f"story={await new_story()}")
+    await expect(phone.locator("#step")).to_be_visible()
+    await phone.locator("[data-to=inspect]").tap()
+    await phone.locator("[data-to=time]").tap()
+    await phone.reload()
+    await expect(phone.locator("#scrub")).to_be_visible()
+    await phone.go_back()
+    await expect(phone.locator("#panel")).to_be_visible()
+    await phone.go_back()
+    await expect(phone.locator("#turns")).to_be_visible()
+    await phone.go_back()
+    await expect(phone.locator(".scenario").first).to_be_visible()

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from playwright.async_api import Browser, Page, Response, expect
+from playwright.async_api import Browser, Error, Page, Response, Route, expect
 from tests.web.conftest import Api, Looked, NewPage, NewStory, Server, Shot
 from tests.web.hands import TOLD, begin, rested, rounds, sit, texts, until
 
@@ -145,7 +145,8 @@ async def test_an_undo_in_someones_view_is_bound_to_the_whole_story(new_page: Ne
 
     async def heard(answer: Response) -> None:
         if "/play?" in answer.url:
-            played.append((await answer.json())["round"])
+            with suppress(Error):  # the page may have closed
+                played.append((await answer.json())["round"])
 
     page.on("response", heard)
     await api.rounds(story, 2)
@@ -259,5 +260,42 @@ async def test_a_token_is_kept_as_long_as_the_tab_and_no_longer(
     another = await page.context.new_page()
     await another.goto(server.url)
     await expect(another.locator("#token")).to_be_visible()
+    await begin(page, name="left by phone")
+    await page.locator("#answer").fill("Nobody else is to read this.")
     await page.locator("#leave").tap()
     await expect(page.locator("#token")).to_be_visible()
+    assert "Nobody else" not in await page.evaluate("JSON.stringify(sessionStorage)")
+
+
+async def test_an_answer_that_comes_late_takes_nothing_back(new_page: NewPage, new_story: NewStory, api: Api) -> None:
+    story = await new_story()
+    page = await sit(new_page, story)
+    await page.locator("#step").click()
+    await expect(page.locator("#answer")).to_be_visible()
+    early = await api("GET", f"/stories/{story}/play")
+    assert early["lines"]
+    released, arrived = asyncio.Event(), asyncio.Event()
+
+    async def late(route: Route) -> None:
+        await released.wait()
+        await route.fulfill(json=early)
+        arrived.set()
+
+    await page.route("**/play?*", late, times=1)
+    await page.locator("#answer").fill("I count the crows.")
+    await page.locator("#answer").press("Enter")
+    await api.rested(story)
+    told = (await api("GET", f"/stories/{story}/turns", newest=True, limit=1))["turns"][0]
+    await expect(page.locator(f"article[data-id='{told['id']}']")).to_be_attached()
+    await page.evaluate(
+        """() => {
+          window.shown = [];
+          const look = () => window.shown.push(...[...document.querySelectorAll(".flight .words")].map((line) => line.innerText));
+          new MutationObserver(look).observe(document.getElementById("turns"), { childList: true, subtree: true });
+        }"""
+    )
+    released.set()
+    await arrived.wait()
+    await rested(page)
+    shown = {" ".join(words.split()) for words in await page.evaluate("() => window.shown")}
+    assert not shown & {" ".join(line["text"].split()) for line in early["lines"]}, "what became a turn is not in flight again"

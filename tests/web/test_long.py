@@ -12,7 +12,7 @@ from tests.web.hands import TOLD, budget, open_tab, texts
 
 import talekeeper as tk
 from talekeeper.formats import export_story
-from talekeeper.telling import Draft
+from talekeeper.story.telling import Draft
 
 TURNS = 1500
 
@@ -29,8 +29,7 @@ async def long_story(api: Api, tmp_path_factory: pytest.TempPathFactory) -> str:
         for first in range(0, TURNS, 500):
             await story.append_many(drafts[first : first + 500])
         lines = "".join([line async for line in export_story(keeper, key)])
-    answer = await api.request.post("/api/v1/import", data=lines.encode())
-    assert answer.ok, await answer.text()
+    await api("POST", "/import", lines.encode())
     return "local.long"
 
 

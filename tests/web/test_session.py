@@ -23,6 +23,7 @@ async def test_a_session_of_ten_rounds(new_page: NewPage, own_server: Callable[.
     await begin(page, name="ten-rounds")
     await shot(page, "first-turn", docs=True)
 
+    await view_as(page, "")
     await whisper(page, "Nell Tarn", SECRET)
     await page.locator("article.whisper").evaluate("one => one.scrollIntoView({ block: 'center' })")
     await page.locator("article.whisper .hearers").hover()

@@ -7,9 +7,10 @@ from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 
+import httpx
 from playwright.async_api import Route, expect
 from tests.web.conftest import HERE, SECRET, Api, NewPage, NewStory, Server, Shot
-from tests.web.hands import TOLD, begin, budget, open_tab, rested, rounds, scrub, sit, texts, until, view_as
+from tests.web.hands import TOLD, begin, budget, open_tab, rested, rounds, scrub, sit, texts, undo_by_key, until, view_as
 
 # -- coming and going --------------------------------------------------------------------------------------------------
 
@@ -55,13 +56,16 @@ async def test_undo_takes_one_turn_back_whatever_is_looked_at(new_page: NewPage,
     page = await new_page(story)
     await expect(page.locator(TOLD)).to_have_count(6)
     await view_as(page, "rogue")
+    await page.keyboard.press("Escape")
     await page.keyboard.press("u")
     await view_as(page, "")
     await expect(page.locator(TOLD)).to_have_count(6)
-    await page.keyboard.press("u")
+    await page.keyboard.press("Escape")
+    await undo_by_key(page)
     await expect(page.locator(TOLD)).to_have_count(5)
     await scrub(page, 2)
     await page.keyboard.press("u")
+    await expect(page.get_by_role("dialog")).to_have_count(0)
     await page.keyboard.press("Escape")
     await expect(page.locator(TOLD)).to_have_count(5)
     assert (await api("GET", f"/stories/{story}"))["turns"] == 5
@@ -108,6 +112,53 @@ async def test_names_are_there_whatever_comes_first_and_whoever_comes_later(new_
     await api("PUT", f"/stories/{story}/seats/jon", {"name": "Jon the Carter", "role": "npc"})
     await api("POST", f"/stories/{story}/turns", {"speaker": "jon", "text": "So is hay."})
     await expect(page.locator(f"{TOLD} .who")).to_have_text(["Mira of the Mill", "Jon the Carter"])
+
+
+async def test_who_plays_sees_what_their_hero_sees_from_the_first_line(new_page: NewPage, own_server: Callable[..., Server]) -> None:
+    server = own_server()
+    page = await new_page(server=server.url)
+    await begin(page, name="own-eyes")
+    await expect(page.locator(".seat[data-seat=nell]")).to_have_attribute("aria-pressed", "true")
+    async with httpx.AsyncClient(base_url=f"{server.url}/api/v1") as http:
+        for to, text in (("osric", SECRET), ("nell", "For you.")):
+            answer = await http.post("/stories/local.own-eyes/whisper", json={"speaker": "dm", "to": [to], "text": text})
+            assert answer.is_success, answer.text
+    await expect(page.locator("article.whisper", has_text="For you.")).to_be_visible()
+    assert SECRET not in await page.locator("body").inner_text()
+    await page.locator(".brand").click()
+    await page.locator(".row", has_text="own-eyes").click()  # and so they do when they come back
+    await expect(page.locator(".seat[data-seat=nell]")).to_have_attribute("aria-pressed", "true")
+    await view_as(page, "")
+    await expect(page.locator("article.whisper", has_text=SECRET)).to_be_visible()
+
+
+async def test_how_far_a_story_is_is_the_same_number_everywhere(new_page: NewPage, own_server: Callable[..., Server]) -> None:
+    page = await new_page(server=own_server().url)
+    await begin(page, name="how-far")
+    await rounds(page, 2)
+    await expect(page.locator(".now")).to_contain_text("now")
+    far = (await page.locator(".now strong").inner_text()).lower()
+    assert far.startswith("turn ")
+    await page.locator(".brand").click()
+    await expect(page.locator(".row", has_text="how-far").locator(".muted")).to_have_text(far)
+    await expect(page.locator(".row", has_text="how-far").locator(".faces .dot")).to_have_count(3)
+    await page.locator(".row", has_text="how-far").click()
+    await expect(page.locator(".now strong")).to_have_text(far, ignore_case=True)
+
+
+async def test_a_story_needs_a_name_and_the_page_says_so(new_page: NewPage) -> None:
+    page = await new_page()
+    await page.locator(".scenario[data-scenario=tidelamp] summary").click()
+    name = page.locator(".scenario[open] input[name=name]")
+    for blank in ("", "   "):
+        await name.fill(blank)
+        await page.locator(".scenario[open]").get_by_role("button", name="Begin").click()
+        await expect(name).to_be_focused()
+        assert "Give the story a name" in await name.evaluate("one => one.validationMessage")
+    await expect(page.locator("#table")).to_have_count(0)
+    await name.fill("  named at last  ")
+    await page.locator(".scenario[open]").get_by_role("button", name="Begin").click()
+    await expect(page.locator("#top")).to_contain_text("named at last")
 
 
 # -- playing -----------------------------------------------------------------------------------------------------------
@@ -426,10 +477,11 @@ async def test_it_is_played_by_keyboard_alone(new_page: NewPage, new_story: NewS
     await press("Enter")
     await expect(page.locator("article.said[data-id]", has_text="I count the doors.")).to_be_visible()
     await rested(page)
+    await press("Escape")
     await press("w")
     await expect(page.locator("#whisper")).to_be_focused()
     await press("Escape")
-    await press("u")
+    await undo_by_key(page)
     await expect(page.locator(TOLD)).to_have_count(told)
     await press("2")
     await expect(page.locator(".seat[data-seat=osric]")).to_have_attribute("aria-pressed", "true")
@@ -441,11 +493,13 @@ async def test_it_is_played_by_keyboard_alone(new_page: NewPage, new_story: NewS
     await press("Tab")
     await press("Enter")
     await expect(page.locator("article.pinned")).to_have_count(1)
+    await press("Escape")
     await press("m")
     await expect(page.locator("#tab-prompt")).to_be_focused()
     await press("ArrowRight")
     await expect(page.locator("#tab-memory")).to_be_focused()
     await expect(page.locator("#panel[data-tab=memory]")).to_be_visible()
+    await press("Escape")
     await press("t")
     await expect(page.locator("#scrub")).to_be_focused()
     await press("ArrowLeft")

@@ -2,9 +2,9 @@
 
 Each story has a task of its own that appends turn after turn, every one durable before the next, as someone does who tells it. The
 ceiling is one connection in WAL mode with synchronous=FULL that writes 1,000 rows per transaction: no tasks, no answers, no views. It
-writes into three tables. The first has the same fields as ours, and an index by which a story can be read again without going through all
-the others: this is what ours is held against. The second is a log clustered by story, the quickest to read: each row has a page of its own
-to be written. The third is that of the limit L, with half of the fields, in which no story can be found.
+writes the same fields as ours into three tables. The first has an index by which a story can be read again without going through all the
+others: this is what ours is held against. The second is a log clustered by story, the quickest to read: each row has a page of its own to
+be written. The third has no index, and is the barest there is: in it no story can be found.
 
 Short runs of all alternate, and a share is the median of the runs' own, because a machine that others use changes its pace within seconds.
 The rate is by the clock on the wall, since waiting for the disk is what a group commit saves. It is that of appends by themselves: the runs
@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Sequence
 from contextlib import AsyncExitStack
 from itertools import count
 from pathlib import Path
@@ -27,6 +27,7 @@ from typing import Any
 import talekeeper as tk
 from talekeeper.bench.report import Bare, Rate, Throughput
 from talekeeper.bench.systems import CHUNK, Limit, key, seats
+from talekeeper.bench.targets import Progress
 from talekeeper.bench.workload import Line, story
 from talekeeper.recent import LEAST
 
@@ -39,17 +40,12 @@ PAUSE = 0.01
 
 
 class Heap(Limit):
-    name = "leaner rows, none to be found"
+    """Rows with all that a turn of ours has, in the order of arrival and nothing beside them: to find a story, all have to be read."""
 
-
-class Shelved(Limit):
-    """Rows with all that a turn of ours has, in the order of arrival, and an index by which those of one story are found."""
-
-    name = "the same rows, an index by story"
+    name = "the same rows, no index"
     _table = (
         "CREATE TABLE IF NOT EXISTS turns (seq INTEGER PRIMARY KEY, story INTEGER, branch INTEGER, kind TEXT, speaker TEXT, voice TEXT, "
-        "text TEXT, channel INTEGER, location TEXT, tokens INTEGER, counter TEXT, time REAL); "
-        "CREATE INDEX IF NOT EXISTS of_story ON turns (story)"
+        "text TEXT, channel INTEGER, location TEXT, tokens INTEGER, counter TEXT, time REAL)"
     )
     _insert = (
         "INSERT INTO turns (story, branch, kind, speaker, voice, text, channel, location, tokens, counter, time) "
@@ -59,6 +55,13 @@ class Shelved(Limit):
     @staticmethod
     def _row(story: int, line: Line) -> tuple[Any, ...]:
         return story, line.speaker, line.speaker, line.text, len(line.heard_by), line.location, line.tokens, COUNTER.id, 1_760_000_000.25
+
+
+class Shelved(Heap):
+    """The same, and an index by which the rows of one story are found."""
+
+    name = "the same rows, an index by story"
+    _table = f"{Heap._table}; CREATE INDEX IF NOT EXISTS of_story ON turns (story)"
 
 
 class Clustered(Limit):
@@ -73,11 +76,11 @@ class Clustered(Limit):
 
     @staticmethod
     def _row(story: int, line: Line) -> tuple[Any, ...]:
-        row = Shelved._row(story, line)
+        row = Heap._row(story, line)
         return story << 32 | next(NUMBERS), *row[1:]
 
 
-async def throughput(directory: Path, stories: int, volleys: int, seed: int, progress: Callable[[str], None]) -> Throughput:
+async def throughput(directory: Path, stories: int, volleys: int, seed: int, progress: Progress) -> Throughput:
     """How many appends come through per second, ours and the ceiling's, when every story appends `volleys` times in a run."""
     lines = story(max(stories, CHUNK), seed)
     async with tk.open(str(directory / "crowd.db"), counter=COUNTER) as keeper, AsyncExitStack() as opened:

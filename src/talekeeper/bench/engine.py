@@ -26,16 +26,14 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import os
-import platform
 import random
 import re
 import sqlite3
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AsyncExitStack, closing
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import median
 
@@ -44,9 +42,8 @@ from talekeeper.bench.footprint import footprint
 from talekeeper.bench.peers import PEERS
 from talekeeper.bench.report import Point, Report
 from talekeeper.bench.systems import Limit, System, Talekeeper
+from talekeeper.bench.targets import Placed, Progress, machine
 from talekeeper.bench.workload import MASTER, Line, story
-
-Progress = Callable[[str], None]
 
 _LOG_FRAMES = 1_000
 _WARM_TURNS = 3
@@ -57,7 +54,7 @@ _TOLD_ON = 29
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
+class Options(Placed):
     """What to measure, and how long to look."""
 
     sizes: tuple[int, ...] = (100, 1_000, 10_000, 100_000)
@@ -72,7 +69,6 @@ class Options:
     volleys: int = 5
     starts: int = 7
     seed: int = 7
-    directory: Path | None = None
 
     @classmethod
     def quick(cls) -> Options:
@@ -94,7 +90,7 @@ async def _run(options: Options, progress: Progress) -> Report:
         points += await _beside(peers, options, Path(directory), progress)
     return Report(
         points=points, limit=Limit.name, ours=Talekeeper.name, throughput=crowd, footprint=weight,
-        skipped=skipped, machine=machine(), options=asdict(options) | {"directory": str(options.directory or tempfile.gettempdir())},
+        skipped=skipped, machine=machine(), options=options.to_json(),
     )  # fmt: skip
 
 
@@ -306,13 +302,3 @@ def _grow_log(path: Path) -> None:
         for _ in range(_LOG_FRAMES):
             db.execute(f"PRAGMA user_version = {version}")
         db.execute("PRAGMA wal_checkpoint(RESTART)")
-
-
-def machine() -> dict[str, str]:
-    """What was measured on."""
-    return {
-        "python": platform.python_version(),
-        "sqlite": sqlite3.sqlite_version,
-        "platform": platform.platform(),
-        "cores": str(os.cpu_count()),
-    }

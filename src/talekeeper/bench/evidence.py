@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
-from talekeeper.terms import words
+from talekeeper.recall.terms import words
 
 CLOSE_WORDS, FACT_SHARE = 100, 0.6
 """A fact is told where so much of the weight of its words stands within so many words."""

@@ -7,7 +7,6 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
@@ -15,6 +14,7 @@ from statistics import median
 
 import talekeeper
 from talekeeper.bench.report import Footprint
+from talekeeper.bench.targets import Progress
 
 _BARE, _OURS, _YARDSTICK = "pass", "import talekeeper", "import asyncio, sqlite3, pydantic"
 _READY = """
@@ -29,7 +29,7 @@ asyncio.run(ready())
 """
 
 
-def footprint(directory: Path, starts: int, progress: Callable[[str], None]) -> Footprint:
+def footprint(directory: Path, starts: int, progress: Progress) -> Footprint:
     """Start Python `starts` times for each statement, in turn; the time of a bare start is taken off."""
     statements = [_BARE, _OURS, _READY] + ([_YARDSTICK] if find_spec("pydantic") else [])
     times: dict[str, list[float]] = {statement: [] for statement in statements}

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from talekeeper.bench.evidence import Check, Together, Verbatim, forms, plain
 from talekeeper.errors import InvalidInput
-from talekeeper.terms import words
+from talekeeper.recall.terms import words
 
 T = TypeVar("T")
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Protocol
 
 import talekeeper as tk
-from talekeeper.terms import sought, words
+from talekeeper.recall.terms import sought, words
 
 _PIECE = re.compile(r"[A-Za-z]{1,8}|\d{1,3}|[^\w\s]|[^\W\dA-Za-z]{1,8}")
 
@@ -36,7 +36,7 @@ class Remembers(Protocol):
     @property
     def name(self) -> str: ...
 
-    def add(self, speaker: str, text: str, turn_id: str, time: str | None = None) -> None: ...
+    def add(self, speaker: str, text: str, time: str | None = None) -> None: ...
 
     def context(self, query: str | None, budget_tokens: int) -> str: ...
 
@@ -53,7 +53,7 @@ class Memory:
         self._keeper = tk.sync.open(Path(self._folder.name) / "story.db", counter=Pieces(), durable=False)
         self._story = self._keeper.story(tk.MemoryKey("bench", "retention", "story"), seats=[tk.Seat("listener", role="dm", keep=1)])
 
-    def add(self, speaker: str, text: str, turn_id: str, time: str | None = None) -> None:
+    def add(self, speaker: str, text: str, time: str | None = None) -> None:
         self._story.append("listener", text, voice=speaker, when=time)
 
     def context(self, query: str | None, budget_tokens: int) -> str:
@@ -74,7 +74,7 @@ class LastTurns:
         self._lines: list[str] = []
         self._tokens: list[int] = []
 
-    def add(self, speaker: str, text: str, turn_id: str, time: str | None = None) -> None:
+    def add(self, speaker: str, text: str, time: str | None = None) -> None:
         self._lines.append(f"[{speaker}]: {text}\n")  # times would only take room from what is looked for
         self._tokens.append(Pieces().count(self._lines[-1]))
 
@@ -100,8 +100,8 @@ class PlainSearch(LastTurns):
         self._lengths: list[int] = []
         self._postings: dict[str, list[tuple[int, int]]] = defaultdict(list)
 
-    def add(self, speaker: str, text: str, turn_id: str, time: str | None = None) -> None:
-        super().add(speaker, text, turn_id, time)
+    def add(self, speaker: str, text: str, time: str | None = None) -> None:
+        super().add(speaker, text, time)
         told = words(f"{speaker} {text}")
         for word, times in Counter(told).items():
             self._postings[word].append((len(self._lengths), times))

@@ -5,19 +5,20 @@ One game of each scenario is played for so many rounds; every story of that scen
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from talekeeper.bench.players import TENANT, USER, Player
+from talekeeper.bench.targets import Progress
 from talekeeper.formats import export_story, import_story
 from talekeeper.keeper import Keeper, open
 from talekeeper.model import MemoryKey
-from talekeeper.table.playing import Game
+from talekeeper.table.playing.rounds import Game
+from talekeeper.table.playing.seating import Setup, begin
 from talekeeper.table.storyteller import Storyteller
-from talekeeper.table.table import Setup, begin
 
 
-async def give_pasts(file: Path, players: Sequence[Player], rounds: int, progress: Callable[[str], None]) -> None:
+async def give_pasts(file: Path, players: Sequence[Player], rounds: int, progress: Progress) -> None:
     """Makes the stories of these players in a file that no server has open."""
     async with open(file, durable=False) as keeper:
         pasts: dict[str, list[str]] = {}

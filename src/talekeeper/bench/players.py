@@ -1,6 +1,6 @@
 """Players for the benchmark of the server: each plays one story over real HTTP, and remembers all that it was told.
 
-The client is forty lines on bare sockets, so that the machine's time goes to the server that is measured and not to a library.
+The client speaks over bare sockets, so that the machine's time goes to the server that is measured and not to a library.
 """
 
 from __future__ import annotations

@@ -9,9 +9,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from typing import Any, ClassVar
 
 from talekeeper.bench.plot import Curve, Panel, draw
+from talekeeper.bench.targets import Judged, Target
 
 GROWTH_FROM, GROWTH_TO = 1_000, 100_000
 _UNCOUNTED = "needs Linux's /proc/self/io"
@@ -77,28 +78,6 @@ class Footprint:
     packages: tuple[str, ...] | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
-    """A number to reach. `value` is None where it was not measured, and `note` says why, or at what length of story it was worst."""
-
-    name: str
-    sense: Literal["<=", ">="]
-    bound: float
-    value: float | None
-    unit: str = ""
-    note: str = ""
-
-    @property
-    def missed(self) -> bool:
-        return self.value is not None and (self.value > self.bound if self.sense == "<=" else self.value < self.bound)
-
-    def __str__(self) -> str:
-        verdict = "–" if self.value is None else "MISSED" if self.missed else "reached"
-        value = "not measured" if self.value is None else f"{self.value:.3g}{self.unit}"
-        note = f"   ({self.note})" if self.note else ""
-        return f"{verdict:<7}  {self.name:<46} {value:>12}  {self.sense} {self.bound:g}{self.unit}{note}"
-
-
 Value = Callable[[Point], float | None]
 
 MEASURES: Mapping[str, tuple[str, Value]] = {
@@ -109,17 +88,16 @@ MEASURES: Mapping[str, tuple[str, Value]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
+class Report(Judged):
     """The result of `talekeeper bench engine`."""
 
+    benchmark: ClassVar = "engine"
     points: tuple[Point, ...]
     limit: str
     ours: str
     throughput: Throughput | None = None
     footprint: Footprint | None = None
     skipped: Mapping[str, str] = field(default_factory=dict)
-    machine: Mapping[str, str] = field(default_factory=dict)
-    options: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def sizes(self) -> list[int]:
@@ -151,7 +129,6 @@ class Report:
         return exponent([(size, value) for size in sizes if (value := self.value(measure, system, size)) is not None])
 
     def targets(self) -> list[Target]:
-        """Every target, met or not."""
         return [
             self._worst("the durable turn, folding included: CPU", "cpu", 2),
             self._worst("the durable turn: bytes written", "bytes", 3),
@@ -160,30 +137,20 @@ class Report:
             *self._weight(),
         ]
 
-    def missed(self) -> list[str]:
-        """A line for each target that was measured and missed."""
-        return [str(target) for target in self.targets() if target.missed]
-
-    def to_json(self) -> dict[str, Any]:
-        """Everything, as plain JSON values."""
+    def measured(self) -> dict[str, Any]:
         return {
-            "benchmark": "engine",
-            "machine": dict(self.machine),
-            "options": dict(self.options),
             "points": [asdict(point) for point in self.points],
             "growth": {system: {measure: self.growth(measure, system) for measure in MEASURES} for system in self.systems},
             "throughput": self.throughput and asdict(self.throughput),
             "footprint": self.footprint and asdict(self.footprint),
-            "targets": [asdict(target) | {"missed": target.missed} for target in self.targets()],
             "skipped": dict(self.skipped),
         }
 
     def table(self) -> str:
-        """The report for a terminal."""
         parts = [self._grid(measure, title) for measure, (title, _) in MEASURES.items()]
         if self.throughput:
             parts.append(_crowd_lines(self.throughput))
-        parts.append("Targets\n" + "\n".join(f"  {target}" for target in self.targets()))
+        parts.append(self.verdicts())
         if self.skipped:
             parts.append("Left out\n" + "\n".join(f"  {name}: {why}" for name, why in self.skipped.items()))
         return "\n\n".join(parts) + "\n"

@@ -6,9 +6,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from statistics import median
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
-from talekeeper.bench.report import Target
+from talekeeper.bench.targets import Judged, Target
 
 Asked = Literal["question", "nothing"]
 
@@ -82,35 +82,27 @@ class Size:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
+class Report(Judged):
     """The result of `talekeeper bench retention`."""
 
+    benchmark: ClassVar = "retention"
     ours: str
     cells: tuple[Cell, ...]
     timings: tuple[Timing, ...]
     sizes: tuple[Size, ...]
-    machine: Mapping[str, str] = field(default_factory=dict)
-    options: Mapping[str, Any] = field(default_factory=dict)
 
-    def percent(self, suite: str, memory: str, asked: Asked, budget: int, measure: str = "strict") -> float | None:
+    def percent(self, suite: str, memory: str, asked: Asked, budget: int) -> float | None:
         """One number of the tables."""
         found = (cell for cell in self.cells if (cell.suite, cell.memory, cell.asked, cell.budget) == (suite, memory, asked, budget))
-        return next((cell.percent(measure) for cell in found), None)
+        return next((cell.percent("strict") for cell in found), None)
 
     def targets(self) -> list[Target]:
         """Every target, met or not: the goals that were set, what the plain memories keep, and the time of a context with a question."""
         return [target for size in self.sizes for target in (*self._goals(size), *self._beside(size), self._quick(size))]
 
-    def missed(self) -> list[str]:
-        """A line for each target that was measured and missed."""
-        return [str(target) for target in self.targets() if target.missed]
-
-    def to_json(self) -> dict[str, Any]:
-        """Everything, as plain JSON values; shares in percent, times in milliseconds."""
+    def measured(self) -> dict[str, Any]:
+        """The numbers as plain JSON values; shares in percent, times in milliseconds."""
         return {
-            "benchmark": "retention",
-            "machine": dict(self.machine),
-            "options": dict(self.options),
             "suites": [asdict(size) for size in self.sizes],
             "cells": [
                 {"suite": cell.suite, "memory": cell.memory, "asked": cell.asked, "budget": cell.budget, "sought": dict(cell.sought)}
@@ -118,13 +110,11 @@ class Report:
                 for cell in self.cells
             ],
             "timings": [timing.to_json() for timing in self.timings],
-            "targets": [asdict(target) | {"missed": target.missed} for target in self.targets()],
         }
 
     def table(self) -> str:
-        """The report for a terminal."""
         parts = ["\n".join(lines) for size in self.sizes for lines in self._tables(size)]
-        return "\n\n".join([*parts, "Targets\n" + "\n".join(f"  {target}" for target in self.targets())]) + "\n"
+        return "\n\n".join([*parts, self.verdicts()]) + "\n"
 
     def _tables(self, size: Size) -> Iterator[list[str]]:
         cells = [cell for cell in self.cells if cell.suite == size.suite]

@@ -12,9 +12,6 @@ How it is measured:
 
 from __future__ import annotations
 
-import os
-import platform
-import sqlite3
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
@@ -25,10 +22,7 @@ from talekeeper.bench.evidence import Check, Shown
 from talekeeper.bench.histories import SUITES, History, load
 from talekeeper.bench.memories import LastTurns, Memory, Pieces, PlainSearch, Remembers
 from talekeeper.bench.retained import Asked, Cell, Report, Size, Timing
-
-__all__ = ["BUDGETS", "Memory", "Options", "run"]
-
-Progress = Callable[[str], None]
+from talekeeper.bench.targets import Progress, machine
 
 BUDGETS = (500, 1_000, 2_000, 4_000)
 _MEMORIES: dict[str, Callable[[], Remembers]] = {memory.name: memory for memory in (Memory, PlainSearch, LastTurns)}
@@ -60,7 +54,7 @@ def run(options: Options, progress: Progress) -> Report:
             Size(suite, len(histories), sum(len(each.turns) for each in histories), sum(len(each.questions) for each in histories))
             for suite, (_, histories) in found.items()
         ),
-        machine=_machine(),
+        machine=machine(),
         options={"data": str(options.data), "suites": list(found), "budgets": list(options.budgets)},
     )
 
@@ -90,7 +84,7 @@ class _Suite:
 
     def _tell(self, memory: Remembers, history: History) -> None:
         for left, turn in zip(range(len(history.turns), 0, -1), history.turns, strict=True):
-            memory.add(turn.speaker, turn.text, turn.id, turn.time)
+            memory.add(turn.speaker, turn.text, turn.time)
             if left <= _TIMED_TURNS and memory.name in _ASKED["nothing"]:
                 self._timed(memory, None, max(self._budgets))
 
@@ -115,12 +109,3 @@ class _Suite:
 
 def _how(query: str | None) -> Asked:
     return "nothing" if query is None else "question"
-
-
-def _machine() -> dict[str, str]:
-    return {
-        "python": platform.python_version(),
-        "sqlite": sqlite3.sqlite_version,
-        "platform": platform.platform(),
-        "cores": str(os.cpu_count()),
-    }

@@ -19,19 +19,17 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import fmean, quantiles
-from typing import Any
+from typing import Any, ClassVar
 
-from talekeeper.bench.engine import machine
 from talekeeper.bench.pasts import give_pasts
 from talekeeper.bench.players import TENANT, Diary, Player
-from talekeeper.bench.report import Target
+from talekeeper.bench.targets import Judged, Placed, Progress, Target, machine
 from talekeeper.table import packs
 
-Progress = Callable[[str], None]
 LONG_ENOUGH = 120.0
 """Seconds below which nothing is said of whether the memory is flat: caches are still filling."""
 SAMPLES = 200
@@ -40,7 +38,7 @@ _UNSEEN = "not measured: needs Linux's /proc"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
+class Options(Placed):
     """How many stories are played, for how long, and how long people think before they answer."""
 
     stories: int = 100
@@ -50,7 +48,6 @@ class Options:
     """How many rounds were played in each story before."""
     party: int = 2
     seed: int = 7
-    directory: Path | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,9 +66,10 @@ class Times:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
+class Report(Judged):
     """The result of `talekeeper bench server`."""
 
+    benchmark: ClassVar = "server"
     seconds: float
     rounds: int
     turns: int
@@ -82,8 +80,6 @@ class Report:
     memory: tuple[tuple[float, float], ...]
     """Pairs of seconds since the beginning and megabytes."""
     cpu: float | None
-    machine: dict[str, str] = field(default_factory=dict)
-    options: dict[str, Any] = field(default_factory=dict)
 
     @property
     def growth(self) -> float | None:
@@ -104,17 +100,10 @@ class Report:
             Target(name="99 of 100 requests are answered within", sense="<=", bound=2, value=self.requests.p99, unit=" s"),
         ]
 
-    def missed(self) -> list[str]:
-        return [str(target) for target in self.targets() if target.missed]
-
-    def to_json(self) -> dict[str, Any]:
-        """Everything, as plain JSON values."""
-        targets = [asdict(target) | {"missed": target.missed} for target in self.targets()]
-        rate = self.turns / self.seconds
-        return {"benchmark": "server", **asdict(self), "turns_per_second": rate, "growth": self.growth, "targets": targets}
+    def measured(self) -> dict[str, Any]:
+        return {**asdict(self), "turns_per_second": self.turns / self.seconds, "growth": self.growth}
 
     def table(self) -> str:
-        """The report for a terminal."""
         requests, sizes, options = self.requests, [size for _, size in self.memory], self.options
         spent = f"{(self.cpu or 0) / self.seconds:.2f} cores, {(self.cpu or 0) / max(1, self.turns) * 1e3:.1f} ms a turn"
         rows = [
@@ -128,7 +117,7 @@ class Report:
         parts = ["\n".join(f"  {name:<40} {value}" for name, value in rows)]
         if self.errors:
             parts.append("\n".join(["Errors", *(f"  {error}" for error in self.errors[:10])]))
-        return "\n\n".join([*parts, "\n".join(["Targets", *(f"  {target}" for target in self.targets())])]) + "\n"
+        return "\n\n".join([*parts, self.verdicts()]) + "\n"
 
 
 def run(options: Options, progress: Progress) -> Report:
@@ -210,7 +199,7 @@ def _report(options: Options, diaries: Sequence[Diary], seconds: float, memory: 
         answers=Times.of([one for diary in diaries for one in diary.answers]),
         errors=tuple(error for diary in diaries for error in diary.errors),
         memory=tuple(memory), cpu=cpu, machine=machine(),
-        options=asdict(options) | {"directory": str(options.directory or tempfile.gettempdir())},
+        options=options.to_json(),
     )  # fmt: skip
 
 

@@ -13,25 +13,24 @@ from __future__ import annotations
 import asyncio
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Awaitable, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import talekeeper as tk
-from talekeeper.bench.engine import machine
-from talekeeper.bench.report import Target
+from talekeeper.bench.targets import Judged, Placed, Progress, Target, machine
+from talekeeper.errors import InvalidInput
 from talekeeper.model import Context, Turn
 from talekeeper.table import packs
 from talekeeper.table.brain import Ask, Part
-from talekeeper.table.flight import DM, Flight, Told
-from talekeeper.table.game import GameState
-from talekeeper.table.playing import Game
+from talekeeper.table.playing.flight import DM, Flight, Told
+from talekeeper.table.playing.rounds import Game
+from talekeeper.table.playing.seating import Setup, Table, begin
 from talekeeper.table.storyteller import Storyteller
-from talekeeper.table.table import Setup, Table, begin
+from talekeeper.table.world.gamestate import GameState
 
-Progress = Callable[[str], None]
 V = TypeVar("V")
 WINDOW = 20
 """So many rounds together say what one costs at some place of the story."""
@@ -40,20 +39,20 @@ FULL = 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
+class Options(Placed):
     """What is played, and for how long."""
 
     rounds: int = 300
     scenario: str = "tidelamp"
     party: int = 3
     seed: int = 1
-    directory: Path | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Report:
+class Report(Judged):
     """The result of `talekeeper bench table`. `cpu` and `memory`: seconds of processor time, round by round."""
 
+    benchmark: ClassVar = "table"
     cpu: tuple[float, ...]
     memory: tuple[float, ...]
     setup: float
@@ -63,8 +62,6 @@ class Report:
     """The fullest prompt, as a share of its budget."""
     leaks: int
     """Turns in prompts that the one who got it did not hear."""
-    machine: dict[str, str] = field(default_factory=dict)
-    options: dict[str, Any] = field(default_factory=dict)
 
     @property
     def per_hundred(self) -> float:
@@ -98,16 +95,10 @@ class Report:
             Target(name="turns in prompts of those who did not hear them", sense="<=", bound=0, value=self.leaks),
         ]  # fmt: skip
 
-    def missed(self) -> list[str]:
-        return [str(target) for target in self.targets() if target.missed]
-
-    def to_json(self) -> dict[str, Any]:
-        """Everything, as plain JSON values."""
-        targets = [asdict(target) | {"missed": target.missed} for target in self.targets()]
-        return {"benchmark": "table", **asdict(self), "per_hundred": self.per_hundred, "growth": self.growth, "targets": targets}
+    def measured(self) -> dict[str, Any]:
+        return {**asdict(self), "per_hundred": self.per_hundred, "growth": self.growth}
 
     def table(self) -> str:
-        """The report for a terminal."""
         share = sum(self.memory) / sum(self.cpu)
         rows = [
             ("rounds", f"{len(self.cpu):,}: {self.turns:,} turns, {self.prompts:,} prompts"),
@@ -115,7 +106,7 @@ class Report:
             *((f"around round {place}", self._around(place)) for place in self.places),
         ]
         parts = ["\n".join(f"  {name:<24} {value}" for name, value in rows)]
-        return "\n\n".join([*parts, "\n".join(["Targets", *(f"  {target}" for target in self.targets())])]) + "\n"
+        return "\n\n".join([*parts, self.verdicts()]) + "\n"
 
     def _around(self, place: int) -> str:
         return f"{self.at(self.cpu, place) * 1e3:.1f} ms, the memory's work {self.at(self.memory, place) * 1e3:.1f} ms"
@@ -165,6 +156,8 @@ def run(options: Options, progress: Progress) -> Report:
 async def _run(options: Options, progress: Progress) -> Report:
     start = time.process_time()
     scenario = packs.load(options.scenario)
+    if options.party > len(scenario.heroes):
+        raise InvalidInput(f"{scenario.title!r} has {len(scenario.heroes)} heroes, not {options.party}")
     setup = Setup(options.scenario, tuple(scenario.heroes)[: options.party], (), options.seed)
     key = tk.MemoryKey(tenant_id="bench", user_id="bench", session_id="table")
     with tempfile.TemporaryDirectory(prefix="talekeeper-bench-", dir=options.directory) as directory:
@@ -177,7 +170,7 @@ async def _run(options: Options, progress: Progress) -> Report:
             return Report(
                 cpu=tuple(cpu), memory=tuple(memory), setup=before, turns=stats.turns, prompts=table.prompts, fullest=table.fullest,
                 leaks=await table.leaks(), machine=machine(),
-                options=asdict(options) | {"directory": str(options.directory or tempfile.gettempdir())},
+                options=options.to_json(),
             )  # fmt: skip
 
 

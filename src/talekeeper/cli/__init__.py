@@ -1,8 +1,10 @@
 """The command line: every call of the front door, for people and (with `--json`) for scripts.
 
     app      which story is meant, how a command runs, what is shown, what an error looks like
+    voices   the options that say which models speak, and what comes of them
     screen   safe text, wrapped; rules, tables, bars
-    play     play, scenario (and terminal: what people see and type while they play; keyboard: how their lines are read)
+    play     play, scenario (and terminal: what people see and type while they play; slash: what they type for the table;
+             keyboard: how their lines are read)
     tell     init, append, note, enter, leave, session
     look     stories, seats, log, context, recall, brief, folds, branches, health, stats
     change   fold, rewind, adopt, fork, edit, forget, pin, unpin, override, regenerate, delete

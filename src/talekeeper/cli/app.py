@@ -25,12 +25,13 @@ import click
 
 from talekeeper import __version__
 from talekeeper.cli.screen import one_line, use_colour
+from talekeeper.errors import TalekeeperError
 
 if TYPE_CHECKING:
     from talekeeper.keeper import Keeper
     from talekeeper.model import MemoryKey
     from talekeeper.ports import ChatModel
-    from talekeeper.story import Story
+    from talekeeper.story.story import Story
 
 Options = ParamSpec("Options")
 
@@ -103,12 +104,14 @@ class App(click.Group):
 
 def _foreseen(exc: Exception) -> str:
     """What to tell of an error that can be helped; anything else is a bug, and is raised again."""
-    from talekeeper.errors import TalekeeperError
-
     if isinstance(exc, TalekeeperError):
         return str(exc)
     if isinstance(exc, OSError) and exc.strerror:
-        advice = {errno.ENOENT: "; check the path", errno.EACCES: "; check its permissions"}.get(exc.errno or 0, "")
+        advice = {
+            errno.ENOENT: "; check the path",
+            errno.EACCES: "; check its permissions",
+            errno.ENOSPC: "; make room, then try again",
+        }.get(exc.errno or 0, "")
         return f"{exc.strerror}: {exc.filename!r}{advice}" if exc.filename is not None else exc.strerror
     raise exc
 
@@ -337,7 +340,7 @@ def words_or_stdin(words: Iterable[str], what: str = "text") -> str:
         click.echo(f"reading the {what} from here; end it with Ctrl-D", err=True)
     try:
         with heeding_ctrl_c():
-            read = sys.stdin.read().strip()
+            read = sys.stdin.read().removeprefix("\ufeff").replace("\r\n", "\n").strip()
     except UnicodeDecodeError as exc:
         raise click.ClickException(f"standard input is not UTF-8 text: {exc.reason} at byte {exc.start}") from exc
     if not read:
@@ -362,6 +365,14 @@ def heeding_ctrl_c() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGINT, noted)
+
+
+def end_in_peace() -> None:
+    """From now on, being told to end (SIGTERM) is as good as Ctrl-C: what was made aside is removed."""
+    with suppress(ValueError):  # not the main thread
+        if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background of a script
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
 
 
 def confirm(question: str, yes: bool) -> None:

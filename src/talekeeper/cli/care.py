@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -12,12 +12,25 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
-from talekeeper.cli.app import KEEPING, NO_STORY, WHOLE_STORY, Desk, command, command_group, heeding_ctrl_c, is_number, main
-from talekeeper.cli.play import need_play
+from talekeeper.cli.app import (
+    KEEPING,
+    NO_STORY,
+    WHOLE_STORY,
+    Desk,
+    command,
+    command_group,
+    end_in_peace,
+    heeding_ctrl_c,
+    is_number,
+    main,
+)  # fmt: skip
+from talekeeper.cli.play import ROUNDS, need_play
 from talekeeper.cli.screen import Status, colour, count, for_a_shell, hang, in_quotes
 from talekeeper.cli.serving import need_serve
+from talekeeper.errors import StoreCorrupt
 
 if TYPE_CHECKING:
+    from talekeeper.bench.targets import Judged
     from talekeeper.doctor import Finding
     from talekeeper.model import MemoryKey
 
@@ -38,7 +51,6 @@ async def doctor(desk: Desk, everything: bool) -> int:
       talekeeper doctor --all --json
     """
     from talekeeper.doctor import examine, examine_file
-    from talekeeper.errors import StoreCorrupt
 
     with Status() as status:
         status("the file")
@@ -125,11 +137,17 @@ def _new_file(path: Path | None, force: bool, source: Path) -> Iterator[IO[str]]
             part.replace(path.resolve())
 
 
+_COMPANIONS = [f"{own}{ending}" for own in ("", ROUNDS) for ending in ("-wal", "-shm", "-journal")] + [ROUNDS]
+"""What stands beside a story file and belongs to it: SQLite's files, the rounds in flight, and theirs."""
+
+
 def _check_target(path: Path, force: bool, source: Path) -> None:
     if path.is_dir():
         raise click.ClickException(f"{str(path)!r} is a directory: name a file in it")
     if path.exists() and path.samefile(source):
         raise click.ClickException(f"{str(path)!r} is the story file itself: name another to export to")
+    if path.resolve() in {Path(f"{source.resolve()}{ending}") for ending in _COMPANIONS}:
+        raise click.ClickException(f"{str(path)!r} is a place for a part of the story file: name another to export to")
     if path.exists() and not force:
         raise click.ClickException(f"there is a file {str(path)!r} already; choose another name, or pass --force")
     if not path.parent.is_dir():
@@ -139,6 +157,7 @@ def _check_target(path: Path, force: bool, source: Path) -> None:
 @contextmanager
 def _beside(path: Path) -> Iterator[Path]:
     """Where a file can be made that is to become this one: beside it, and in the way of nobody who makes another."""
+    end_in_peace()
     try:
         folder = tempfile.TemporaryDirectory(dir=path.parent, prefix=f"{path.name}.", suffix=".part")
     except PermissionError as exc:
@@ -166,7 +185,7 @@ def _made_whole(desk: Desk) -> Iterator[Desk]:
 def import_(desk: Desk, source: Path) -> None:
     """Read a story that was exported. The story file is made if it is not there.
 
-    The story gets the key that it had, unless --story, --tenant or --user name another. All of it is read, or nothing.
+    The story gets the key that it had; --story, --tenant and --user each name another. All of it is read, or nothing.
 
     \b
     Example:
@@ -174,20 +193,21 @@ def import_(desk: Desk, source: Path) -> None:
     """
     import asyncio
 
-    wanted = desk.key if desk.chosen & {"story", "tenant", "user"} else None
     with Status() as status, click.open_file(str(source), encoding="utf-8") as lines, _made_whole(desk) as making:
-        key = asyncio.run(_take_in(making, lines, wanted, status))  # whose threads have ended when it has: nothing writes any more
+        key = asyncio.run(_take_in(making, lines, status))  # whose threads have ended when it has: nothing writes any more
     named = f" (use --tenant {for_a_shell(key.tenant_id)} --user {for_a_shell(key.user_id)})"
     whose = "" if (key.tenant_id, key.user_id) == ("local", "local") else named
     said = f"the story {in_quotes(key.session_id)} is in {in_quotes(str(desk.file))}{whose}"
     desk.show({"file": str(desk.file), "key": key}, lambda: [said])
 
 
-async def _take_in(desk: Desk, lines: IO[str], key: MemoryKey | None, status: Status) -> MemoryKey:
+async def _take_in(desk: Desk, lines: IO[str], status: Status) -> MemoryKey:
     from talekeeper.formats import import_story
 
+    named = {"session_id": "story", "tenant_id": "tenant", "user_id": "user"}
+    parts = {part: getattr(desk, option) for part, option in named.items() if option in desk.chosen}
     async with desk.keeper(make=True) as keeper:
-        return await import_story(keeper, _each(lines), key=key, progress=status)
+        return await import_story(keeper, _each(lines), key=lambda old: replace(old, **parts), progress=status)
 
 
 def _each(lines: IO[str]) -> Iterator[str]:
@@ -235,6 +255,20 @@ def bench() -> None:
     """
 
 
+@contextmanager
+def _measuring() -> Iterator[Status]:
+    """Shows how far a benchmark has come. When it is told to end, nothing of it stays."""
+    end_in_peace()
+    with Status() as status:
+        yield status
+
+
+def _tell(desk: Desk, report: Judged, check: bool) -> int:
+    """Shows what a benchmark found; 1 where a target that counts was missed."""
+    desk.show(report.to_json(), lambda: [report.table()])
+    return int(check and bool(report.missed()))
+
+
 def _numbers(of: str) -> Callable[[click.Context, click.Parameter, str | None], tuple[int, ...] | None]:
     def parse(ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[int, ...] | None:
         if value is None:
@@ -247,25 +281,34 @@ def _numbers(of: str) -> Callable[[click.Context, click.Parameter, str | None], 
     return parse
 
 
-_number = click.IntRange(min=1)
+def _given(chosen: Mapping[str, Any]) -> dict[str, Any]:
+    """The options that were named; the others have the defaults of the benchmark."""
+    return {name: value for name, value in chosen.items() if value is not None}
+
+
+_number, _seconds = click.IntRange(min=1), click.FloatRange(min=0, min_open=True)
+_check = click.option("--check", is_flag=True, help="Exit with 1 where a target is missed.")
+_directory = click.option(
+    "--directory", type=click.Path(path_type=Path, file_okay=False, exists=True), metavar="DIR", help="Where the files are made."
+)
 
 
 @command(bench, "engine", KEEPING, NO_STORY)
 @click.option("--quick", is_flag=True, help="A look within 20 seconds: short stories, no peers.")
-@click.option("--check", is_flag=True, help="Exit with 1 where a target is missed.")
+@_check
 @click.option("--plot", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE.svg", help="Draw the results.")
 @click.option("--sizes", callback=_numbers("turns"), metavar="A,B", help="Lengths of story, in turns.")
 @click.option("--rounds", type=_number, metavar="N", help="How often each system gets its turn.")
 @click.option("--batch", type=_number, metavar="N", help="Turns in a round.")
 @click.option("--peers/--no-peers", default=None, help="Measure other libraries too, as far as they are installed.")
 @click.option("--peer-turns", type=_number, metavar="N", help="The longest story that peers get.")
-@click.option("--batch-seconds", type=click.FloatRange(min=0, min_open=True), metavar="S", help="The most time a batch may take.")
+@click.option("--batch-seconds", type=_seconds, metavar="S", help="The most time a batch may take.")
 @click.option("--resumes", type=_number, metavar="N", help="How often resuming is measured.")
 @click.option("--stories", type=_number, metavar="N", help="How many stories append at once.")
 @click.option("--volleys", type=_number, metavar="N", help="How often they do.")
 @click.option("--starts", type=_number, metavar="N", help="How often the import is measured.")
 @click.option("--seed", type=int, metavar="N", help="Of the generated stories.")
-@click.option("--directory", type=click.Path(path_type=Path, file_okay=False, exists=True), metavar="DIR", help="Where the files are made.")
+@_directory
 def engine(desk: Desk, /, quick: bool, check: bool, plot: Path | None, **chosen: Any) -> int:
     """Measure what one turn costs, beside a bare SQLite row and other libraries.
 
@@ -276,22 +319,21 @@ def engine(desk: Desk, /, quick: bool, check: bool, plot: Path | None, **chosen:
     """
     from talekeeper.bench.engine import Options, run
 
-    options = replace(Options.quick() if quick else Options(), **{name: value for name, value in chosen.items() if value is not None})
+    options = replace(Options.quick() if quick else Options(), **_given(chosen))
     if plot is not None and not plot.parent.is_dir():
         raise click.ClickException(f"there is no directory {str(plot.parent)!r}: make it first, or choose another")
-    with Status() as status:
+    with _measuring() as status:
         report = run(options, status)
     if plot is not None:
         plot.write_text(report.svg(), encoding="utf-8")
-    desk.show(report.to_json(), lambda: [report.table()])
-    return int(check and bool(report.missed()))
+    return _tell(desk, report, check)
 
 
 @command(bench, "retention", KEEPING, NO_STORY)
 @click.option("--data", required=True, type=click.Path(path_type=Path), metavar="DIR", help="Where locomo.json.gz and crd3.json.gz are.")
 @click.option("--suite", "suites", multiple=True, type=click.Choice(["locomo", "crd3"]), help="Only this one. May be repeated.")
 @click.option("--budgets", callback=_numbers("tokens"), metavar="A,B", help="Sizes of context, in tokens (500,1000,2000,4000).")
-@click.option("--check", is_flag=True, help="Exit with 1 where a target is missed.")
+@_check
 def retention(desk: Desk, /, data: Path, suites: tuple[str, ...], budgets: tuple[int, ...] | None, check: bool) -> int:
     """Measure how much of a long history is still in a context.
 
@@ -307,13 +349,9 @@ def retention(desk: Desk, /, data: Path, suites: tuple[str, ...], budgets: tuple
     from talekeeper.bench.histories import SUITES
     from talekeeper.bench.retention import BUDGETS, Options, run
 
-    with Status() as status:
+    with _measuring() as status:
         report = run(Options(data=data, suites=suites or SUITES, budgets=budgets or BUDGETS), status)
-    desk.show(report.to_json(), lambda: [report.table()])
-    return int(check and bool(report.missed()))
-
-
-_seconds = click.FloatRange(min=0, min_open=True)
+    return _tell(desk, report, check)
 
 
 @command(bench, "server", KEEPING, NO_STORY)
@@ -321,9 +359,9 @@ _seconds = click.FloatRange(min=0, min_open=True)
 @click.option("--seconds", type=_seconds, metavar="S", help="For how long.  [default: 600]")
 @click.option("--think", type=click.FloatRange(min=0), metavar="S", help="How long people think before they answer.  [default: 0]")
 @click.option("--past", type=click.IntRange(min=0), metavar="N", help="Rounds that were played in each story before.  [default: 100]")
-@click.option("--check", is_flag=True, help="Exit with 1 where a target is missed.")
+@_check
 @click.option("--seed", type=int, metavar="N", help="Of the games.")
-@click.option("--directory", type=click.Path(path_type=Path, file_okay=False, exists=True), metavar="DIR", help="Where the files are made.")
+@_directory
 def server(desk: Desk, /, check: bool, **chosen: Any) -> int:
     """Play many stories at once against a server of its own, and see that nothing is lost.
 
@@ -336,19 +374,18 @@ def server(desk: Desk, /, check: bool, **chosen: Any) -> int:
     need_serve()
     from talekeeper.bench.server import Options, run
 
-    with Status() as status:
-        report = run(Options(**{name: value for name, value in chosen.items() if value is not None}), status)
-    desk.show(report.to_json(), lambda: [report.table()])
-    return int(check and bool(report.missed()))
+    with _measuring() as status:
+        report = run(Options(**_given(chosen)), status)
+    return _tell(desk, report, check)
 
 
 @command(bench, "table", KEEPING, NO_STORY)
 @click.option("--rounds", type=_number, metavar="N", help="How many are played.  [default: 300]")
 @click.option("--scenario", metavar="NAME|FILE", help="Which adventure.  [default: tidelamp]")
 @click.option("--party", type=_number, metavar="N", help="How many of its heroes take part.  [default: 3]")
-@click.option("--check", is_flag=True, help="Exit with 1 where a target is missed.")
+@_check
 @click.option("--seed", type=int, metavar="N", help="Of the game.  [default: 1]")
-@click.option("--directory", type=click.Path(path_type=Path, file_okay=False, exists=True), metavar="DIR", help="Where the file is made.")
+@_directory
 def table(desk: Desk, /, check: bool, **chosen: Any) -> int:
     """Measure what a game costs that plays by itself, with every prompt made in full.
 
@@ -360,7 +397,6 @@ def table(desk: Desk, /, check: bool, **chosen: Any) -> int:
     need_play()
     from talekeeper.bench.table import Options, run
 
-    with Status() as status:
-        report = run(Options(**{name: value for name, value in chosen.items() if value is not None}), status)
-    desk.show(report.to_json(), lambda: [report.table()])
-    return int(check and bool(report.missed()))
+    with _measuring() as status:
+        report = run(Options(**_given(chosen)), status)
+    return _tell(desk, report, check)

@@ -11,12 +11,12 @@ from talekeeper.cli.app import BACK, KEEPING, STORY, Desk, command, confirm, mai
 from talekeeper.cli.look import fold_lines, lengths, turn_lines
 from talekeeper.cli.play import drop_rounds, need_play, rounds_file
 from talekeeper.cli.screen import Status, count, for_a_shell, in_quotes, one_line, safe
+from talekeeper.cli.voices import KINDS, check_named, model_options
 
 if TYPE_CHECKING:
-    from talekeeper.keeper import Keeper
     from talekeeper.model import Health, Stats, Turn
     from talekeeper.ports import ChatModel
-    from talekeeper.story import Story
+    from talekeeper.story.story import Story
 
 yes_option = click.option("--yes", is_flag=True, help="Do not ask.")
 
@@ -41,8 +41,10 @@ async def rewind(desk: Desk, turn: str) -> None:
         before = {branch.name for branch in await story.branches()}
         head = await story.rewind(turn_ref(turn))
         kept = await _left_behind(story, before)
-    said = [f"{in_quotes(desk.branch)} is at entry {head}" + (f"; what came after is the branch {in_quotes(kept)}" if kept else "")]
-    said += [f"take it back with: talekeeper adopt {for_a_shell(kept)}{_same_story(desk)}"] if kept else []
+    said = [f"{in_quotes(desk.branch)} is at entry {head}"]
+    if kept:
+        said[0] += f"; what came after is the branch {in_quotes(kept)}"
+        said.append(f"take it back with: talekeeper adopt {for_a_shell(kept)}{_same_story(desk)}")
     desk.show({"branch": desk.branch, "head": head, "kept": kept}, lambda: said)
 
 
@@ -73,11 +75,11 @@ async def adopt(desk: Desk, name: str) -> None:
         before = {branch.name for branch in await story.branches()}
         head = await story.adopt(name)
         kept = await _left_behind(story, before)
-    said = f"{in_quotes(desk.branch)} goes on from entry {head} of {in_quotes(name)}" + (
-        f"; what it was is the branch {in_quotes(kept)}" if kept else ""
-    )
     if name == desk.branch:
         said = f"{in_quotes(name)} is the branch that you are on: nothing changed"
+    else:
+        said = f"{in_quotes(desk.branch)} goes on from entry {head} of {in_quotes(name)}"
+        said += f"; what it was is the branch {in_quotes(kept)}" if kept else ""
     desk.show({"branch": desk.branch, "head": head, "adopted": name, "kept": kept}, lambda: [said])
 
 
@@ -158,9 +160,13 @@ async def pin(desk: Desk, turn: str) -> None:
       talekeeper pin 2
     """
     async with desk.open() as story:
-        pinned = {one.id for one in await story.pins()}
+        pinned = await _pinned(story)
         found = await story.pin(turn_ref(turn))
         _show_turn(desk, story, found, "it is pinned already: nothing changed" if found.id in pinned else "pinned")
+
+
+async def _pinned(story: Story) -> set[str]:
+    return {turn.id for turn in await story.pins()}
 
 
 @command(main, "unpin", BACK)
@@ -173,7 +179,7 @@ async def unpin(desk: Desk, turn: str) -> None:
       talekeeper unpin 2
     """
     async with desk.open() as story:
-        pinned = {one.id for one in await story.pins()}
+        pinned = await _pinned(story)
         found = await story.unpin(turn_ref(turn))
         _show_turn(desk, story, found, "no longer pinned" if found.id in pinned else "it was not pinned: nothing changed")
 
@@ -197,8 +203,7 @@ async def override(desk: Desk, fold: str, text: tuple[str, ...]) -> None:
 
 
 @command(main, "fold", KEEPING)
-@click.option("--model", metavar="NAME", help="Who writes them: openai:…, anthropic:…, google:…, ollama:…, local:PATH. Default: no model.")
-@click.option("--base-url", metavar="URL", help="A server that speaks OpenAI's protocol.")
+@model_options(f"Who writes them: {KINDS}. Default: no model.")
 async def fold(desk: Desk, model: str | None, base_url: str | None) -> int:
     """Make all folds that are due, and store them.
 
@@ -209,19 +214,21 @@ async def fold(desk: Desk, model: str | None, base_url: str | None) -> int:
     Example:
       talekeeper fold
     """
+    from talekeeper.story.inside import stored
+
     summarizer = _summarizer(model, base_url)
     with Status() as status:
         status("opening the story")
         async with desk.keeper(summarizer=summarizer) as keeper:
             story = await desk.find(keeper)
-            before, spent = await _stored(keeper, story), await story.stats()
+            before, spent = await stored(story), await story.stats()
             written = await _settle(story, status, model)
-            after, health = await _stored(keeper, story), await story.health()
+            after, health = await stored(story), await story.health()
             cost = _cost(spent, await story.stats())
     if health.pending and not written:
         left = count(health.pending, "fold that waits", "folds that wait")
         raise click.ClickException(f"{model} wrote none of the {left} for a model, which stay extractive: {health.reason}")
-    made, through = after["folds"] - before["folds"], after["entries"] - before["entries"]
+    made, through = after.folds - before.folds, after.entries - before.entries
     value = {"folds": made, "entries": through, "pending": health.pending, "summarizer": health.summarizer}
     said = [f"{count(made, 'fold')} made over {count(through, 'new entry', 'new entries')}" if through else "nothing was due"]
     if model is not None:
@@ -233,9 +240,8 @@ async def fold(desk: Desk, model: str | None, base_url: str | None) -> int:
 
 def _summarizer(model: str | None, base_url: str | None) -> ChatModel | None:
     """The model as one who makes folds. Where something is missing that it needs, that is said before anything is opened."""
+    check_named(model, base_url)
     if model is None:
-        if base_url is not None:
-            raise click.UsageError("--base-url needs --model: which of its models?")
         return None
     from talekeeper.table.cast import chat
 
@@ -276,17 +282,6 @@ def _written_lines(model: str, written: int, cost: Mapping[str, int], health: He
     yield f"{count(written, 'fold')} written by {safe(model)}: {spent}{failed}"
     if health.pending:
         yield f"{count(health.pending, 'fold waits', 'folds wait')} for a model: {one_line(health.reason)}"
-
-
-async def _stored(keeper: Keeper, story: Story) -> dict[str, int]:
-    """How far the stored folds reach on this branch."""
-    from talekeeper.replay import snapshot_before
-
-    record = await keeper.store.load(story.key)
-    assert record is not None
-    branch = next(branch for branch in record.branches.values() if branch.name == story.branch)
-    snapshot = await snapshot_before(keeper.store, record, branch, story.head)
-    return {"folds": snapshot.state["folds"][0], "entries": snapshot.seq} if snapshot else {"folds": 0, "entries": 0}
 
 
 @command(main, "delete", KEEPING)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from talekeeper.keeper import Keeper
     from talekeeper.model import BranchInfo, Context, Fold, Item, MemoryKey, Recollection, Stats, Turn
     from talekeeper.ports import Message, StoryRecord
-    from talekeeper.story import Story
+    from talekeeper.story.story import Story
 
 # -- lists -------------------------------------------------------------------------------------------------------------
 
@@ -35,28 +35,29 @@ async def stories(desk: Desk) -> None:
         if not rows:
             yield f"no stories in {in_quotes(str(desk.file))} yet; {BEGIN}"
             return
-        cells = [[safe(str(value)) for value in list(row.values())[:-2]] + [safe(_game(row))] for row in rows]
-        yield from table(cells, ["tenant", "user", "story", "seats", "entries", "branches", "game"], "lllrrrl")
+        heads = ["tenant", "user", "story", "seats", "entries", "branches"]
+        cells = [[*(safe(str(row[head])) for head in heads), safe(_game(row))] for row in rows]
+        yield from table(cells, [*heads, "game"], "lllrrrl")
 
     desk.show(rows, lines)
 
 
 async def _story_row(keeper: Keeper, key: MemoryKey) -> dict[str, Any]:
-    from talekeeper.shared import UNFINISHED
-    from talekeeper.table.table import glimpse
+    from talekeeper.live.shared import is_finished, seats_of
+    from talekeeper.table.playing.seating import glimpse
 
     record = await keeper.store.load(key)
     own = await lengths(keeper, record)
-    seats = record.config["seats"] if record is not None else []
+    seats = seats_of(record.config) if record is not None else []
     named = {"tenant": key.tenant_id, "user": key.user_id, "story": key.session_id}
-    game = await glimpse(await keeper.story(key)) if record is not None and UNFINISHED not in record.config else None
+    game = await glimpse(await keeper.story(key)) if record is not None and is_finished(record) else None
     played = {"adventure": game.adventure if game else None, "round": game.round if game else None}
     return {**named, "seats": len(seats), "entries": sum(own), "branches": len(own), **played}
 
 
 async def lengths(keeper: Keeper, record: StoryRecord | None) -> list[int]:
     """How many entries each branch of a story that `branches` shows has of its own."""
-    from talekeeper.shared import nothing_told_on
+    from talekeeper.live.shared import nothing_told_on
 
     if record is None:
         return []
@@ -197,7 +198,7 @@ async def context(desk: Desk, seat: str, budget: int | None, query: str | None, 
 
 def _warn_of_the_floor(found: Context) -> None:
     if any(out.reason == "below floor" for out in found.left_out):
-        from talekeeper.context import FLOOR
+        from talekeeper.context.plan import FLOOR
 
         said = f"a budget of {found.budget} is too small for all of it, however short: from {FLOOR} up nothing is left out"
         click.echo(dim(said), err=True)
@@ -268,7 +269,7 @@ async def recall(desk: Desk, seat: str, query: tuple[str, ...], limit: int) -> N
 
 def hit_lines(hits: Sequence[Recollection], room: int | None = None) -> list[str]:
     """Turns with what they scored, best first. A phrase that was found word for word says so."""
-    from talekeeper.recall import PHRASE_BONUS
+    from talekeeper.recall.ranking import PHRASE_BONUS
 
     lines = []
     for hit in hits:
@@ -346,25 +347,18 @@ async def health(desk: Desk) -> None:
       talekeeper health
     """
     from talekeeper.model import Health, to_json
+    from talekeeper.story.inside import last_model
 
     async with desk.keeper(summarizer=_never_asked) as keeper:  # only so that what waits for a model is counted
-        pending = (await (await desk.find(keeper)).health()).pending
-        record = await keeper.store.load(desk.key)
-    here, last = Health(), _last_with_a_model(record, pending)
+        story = await desk.find(keeper)
+        pending, ended = (await story.health()).pending, await last_model(story)
+    here, last = Health(), None if ended is None else {**ended._asdict(), "pending": pending}
     line = f"{here.state.value}: folds are made by the {here.summarizer} summarizer, {here.pending} waiting"
     desk.show({**to_json(here), "last_model": last}, lambda: [line, *([_told_of_the_last(last)] if last else [])])
 
 
 async def _never_asked(messages: Sequence[Message]) -> str:
     raise AssertionError("nothing is folded by looking")
-
-
-def _last_with_a_model(record: StoryRecord | None, pending: int) -> dict[str, Any] | None:
-    """What is known of the last process that had a model, and how many folds a model would have to make now; None where none ever had."""
-    if record is None or not (record.health or record.spending.calls or record.spending.failures):
-        return None
-    state, reason, failures = (record.health.get(name, none) for name, none in (("state", "healthy"), ("reason", ""), ("failures", 0)))
-    return {"state": str(state), "reason": str(reason), "failures": failures if isinstance(failures, int) else 0, "pending": pending}
 
 
 def _told_of_the_last(last: Mapping[str, Any]) -> str:

@@ -10,6 +10,8 @@ import click
 
 from talekeeper.cli.app import NO_STORY, PLAYING, Desk, command, command_group, main
 from talekeeper.cli.screen import Status, one_line, table
+from talekeeper.cli.voices import chosen_voices, model_options
+from talekeeper.errors import InvalidInput, ModelUnavailable
 
 if TYPE_CHECKING:
     from talekeeper.table.cast.config import Config
@@ -72,10 +74,8 @@ def _shelf(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
 
 
 @command(models, "check", PLAYING, NO_STORY)
-@click.option("--config", type=click.Path(path_type=Path), metavar="FILE", help="Instead of talekeeper.toml in this directory.")
-@click.option("--model", metavar="MODEL", help="The model for every role that the configuration does not name.")
-@click.option("--base-url", metavar="URL", help="A server that speaks OpenAI's protocol.")
-def check(desk: Desk, config: Path | None, model: str | None, base_url: str | None) -> int:
+@model_options("The model for every role that the configuration does not name.", "Instead of talekeeper.toml in this directory.")
+def check(desk: Desk, model: str | None, base_url: str | None, config: Path | None) -> int:
     """Say which model speaks for whom, and whether it can be used: packages, keys, files. Asks no model anything.
 
     \b
@@ -83,14 +83,10 @@ def check(desk: Desk, config: Path | None, model: str | None, base_url: str | No
       talekeeper models check
       talekeeper models check --model ollama:llama3.2
     """
-    from talekeeper.table.cast import config as configuration
+    from talekeeper.table.cast.config import VOICES
 
-    chosen = configuration.load(config)
-    if model is not None:
-        chosen = chosen.with_model(model, base_url)
-    elif base_url is not None:
-        raise click.UsageError("--base-url needs --model")
-    rows = [_role(chosen, role) for role in configuration.VOICES if role != "default"]
+    chosen = chosen_voices(model, base_url, config)
+    rows = [_role(chosen, role) for role in VOICES if role != "default"]
     desk.show(rows, lambda: _cast(rows))
     return int(any(row["problem"] for row in rows))
 
@@ -101,8 +97,6 @@ def _cast(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
 
 
 def _role(chosen: Config, role: str) -> dict[str, Any]:
-    from talekeeper.errors import InvalidInput, ModelUnavailable
-
     voice = chosen.voice(role)
     problem = None
     try:

@@ -3,30 +3,30 @@
 from __future__ import annotations
 
 import importlib
+import secrets
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from talekeeper.cli.app import NO_STORY, PLAYING, STOPPED, Desk, Outcome, command, command_group, main, names
-from talekeeper.cli.screen import Status, bold, count, dim, hang, one_line, safe
-from talekeeper.errors import how_to_install
+from talekeeper.cli.screen import Status, bold, count, dim, hang, safe
+from talekeeper.cli.voices import brains_of, chosen_voices, voices
+from talekeeper.errors import StoreReadOnly, how_to_install
 
 if TYPE_CHECKING:
     from talekeeper.cli.keyboard import Keyboard
     from talekeeper.keeper import Keeper
-    from talekeeper.table.brain import Brain
-    from talekeeper.table.cast.brain import Mishap
     from talekeeper.table.cast.config import Config
-    from talekeeper.table.playing import Game
-    from talekeeper.table.scenario import Scenario
-    from talekeeper.table.table import Setup, Table
+    from talekeeper.table.playing.rounds import Game
+    from talekeeper.table.playing.seating import Setup, Table
 
 FIRST = "tidelamp"
 """What is played where nobody chooses."""
+LONGEST = 60
+"""So many rounds are played where nobody is asked: as a rule, an adventure comes to its ending in half of them."""
 
 
 def need_play() -> None:
@@ -37,32 +37,12 @@ def need_play() -> None:
         raise click.ClickException(f"playing needs the extra play: {how_to_install('play')}")
 
 
-def voices(call: Callable[..., Any]) -> Callable[..., Any]:
-    """Adds the options that say which models speak."""
-    told = "openai:…, anthropic:…, google:…, ollama:…, local:PATH. Default: the built-in storyteller."
-    for name, kind, metavar, text in (
-        ("--config", click.Path(path_type=Path), "FILE", "Models per role. Default: talekeeper.toml, if it is here."),
-        ("--base-url", None, "URL", "A server that speaks OpenAI's protocol."),
-        ("--model", None, "NAME", told),
-    ):
-        call = click.option(name, type=kind, metavar=metavar, help=text)(call)
-    return call
-
-
-def chosen_voices(model: str | None, base_url: str | None, config: Path | None) -> Config:
-    """Which models speak, as the options and the configuration say."""
-    from talekeeper.table.cast.config import load
-
-    if model is not None:
-        return load(config).with_model(model, base_url)
-    if base_url is not None:
-        raise click.UsageError("--base-url needs --model: which of its models?")
-    return load(config)
+ROUNDS = ".table"
 
 
 def rounds_file(desk: Desk) -> Path:
     """Where rounds that wait for a person are kept, beside the story file."""
-    return desk.file.with_name(f"{desk.file.name}.table")
+    return desk.file.with_name(f"{desk.file.name}{ROUNDS}")
 
 
 async def drop_rounds(desk: Desk) -> None:
@@ -70,7 +50,7 @@ async def drop_rounds(desk: Desk) -> None:
     file = rounds_file(desk)
     if not file.exists():
         return
-    from talekeeper.table.playing import Rounds
+    from talekeeper.table.playing.rounds import Rounds
 
     async with Rounds(file) as rounds:
         await rounds.drop(desk.key)
@@ -81,7 +61,9 @@ async def drop_rounds(desk: Desk) -> None:
 @click.option("--party", metavar="A,B", help="Which of its heroes take part. Default: the first three.")
 @click.option("--human", "humans", metavar="A,B", help="Which of them are played by people here. Default: the first.")
 @click.option("--auto", is_flag=True, help="Nobody here plays: all seats play by themselves.")
-@click.option("--rounds", type=click.IntRange(min=1), metavar="N", help="Stop after so many rounds.")
+@click.option(
+    "--rounds", type=click.IntRange(min=1), metavar="N", help=f"Stop after so many rounds. Default: {LONGEST} with --auto, else none."
+)
 @click.option(
     "--seed", type=int, default=None, metavar="S", help="Same seed, same choices, same story. Default: 1 with --auto, else a new one."
 )
@@ -104,6 +86,10 @@ def play(
     need_play()
     if web and rounds is not None:
         raise click.UsageError("--rounds is for the terminal: in the browser you play as long as you like")
+    if desk.json and not auto and not web:
+        raise click.UsageError("--json cannot ask anybody: add --auto")
+    if party is not None and not names(party):
+        raise click.UsageError("--party names nobody: leave it out for the first three heroes")
     if no_open and not web:
         raise click.UsageError("--no-open needs --web")
     settings = chosen_voices(model, base_url, config)
@@ -150,10 +136,8 @@ class Wish:
 
     def setup(self) -> Setup:
         """How a new game begins."""
-        import secrets
-
         from talekeeper.table.packs import load
-        from talekeeper.table.table import Setup
+        from talekeeper.table.playing.seating import Setup
 
         pack = self.scenario or FIRST
         seats = tuple(self.party or list(load(pack).heroes)[:3])
@@ -176,7 +160,7 @@ async def _in_the_terminal(desk: Desk, settings: Config, wish: Wish, keyboard: K
     try:
         with Status() as status:
             status("setting the table …")
-            graph = asyncio.create_task(asyncio.to_thread(importlib.import_module, "talekeeper.table.playing"))  # slow: people read
+            graph = asyncio.create_task(asyncio.to_thread(importlib.import_module, "talekeeper.table.playing.rounds"))  # slow: people read
             from talekeeper.cli.terminal import Terminal, greet
 
             wish = await _asked(desk, wish, keyboard, status)
@@ -193,7 +177,7 @@ async def _in_the_terminal(desk: Desk, settings: Config, wish: Wish, keyboard: K
                 async with playing.Game(table, rounds_file(desk)) as game:
                     if desk.json:
                         return await _quietly(desk, game, rounds or 1)
-                    limit = rounds if rounds is not None or not wish.auto else 20
+                    limit = rounds if rounds is not None or not wish.auto else LONGEST
                     pace = 0.008 if sys.stdout.isatty() and settings.voice("dm") is None else 0.0
                     terminal = Terminal(game, keyboard, str(desk.file), pace=pace)
                     try:
@@ -209,8 +193,7 @@ async def _in_the_terminal(desk: Desk, settings: Config, wish: Wish, keyboard: K
 
 async def _seated(desk: Desk, keeper: Keeper, settings: Config, wish: Wish) -> Table:
     """The table under the desk's key: taken up where it was left, or begun."""
-    from talekeeper.errors import StoreReadOnly
-    from talekeeper.table.table import begin, branch_played, resume
+    from talekeeper.table.playing.seating import begin, branch_played, resume
 
     if getattr(keeper.store, "read_only", False):
         raise StoreReadOnly(f"{str(desk.file)!r} may be read but not written, so it cannot be played: check its permissions")
@@ -228,20 +211,14 @@ async def _seated(desk: Desk, keeper: Keeper, settings: Config, wish: Wish) -> T
     return table
 
 
-def brains_of(settings: Config) -> Callable[[Scenario], Brain]:
-    """Who plays: the models of the settings, with the built-in storyteller behind them."""
-    from talekeeper.table.cast.brain import ROLES
-    from talekeeper.table.storyteller import Storyteller
-
-    if not any(settings.voice(role) for role in ROLES):
-        return Storyteller
-    return lambda scenario: settings.brain(Storyteller(scenario), _mishap)
-
-
 async def _asked(desk: Desk, wish: Wish, keyboard: Keyboard, status: Status | None = None) -> Wish:
-    """The wish with an adventure: the one that the person wants, where a story begins and somebody can be asked."""
+    """The wish with an adventure: the one that the person wants, where a story begins and somebody can be asked. A wish that cannot be
+    granted is refused before a file is made for it."""
     from talekeeper.table.packs import load, shipped
+    from talekeeper.table.playing.seating import scenario_of
 
+    if not desk.file.exists():
+        scenario_of(wish.setup())
     packs = sorted(shipped(), key=lambda name: name != FIRST)
     if wish.scenario or len(packs) == 1 or not sys.stdin.isatty() or await _is_there(desk):
         return wish
@@ -262,11 +239,6 @@ async def _is_there(desk: Desk) -> bool:
         return await keeper.store.load(desk.key) is not None
 
 
-def _mishap(mishap: Mishap) -> None:
-    """A model failed: the game goes on, and says so."""
-    click.echo(dim(one_line(f"[{mishap.role}: {mishap.reason}]")), err=True)
-
-
 async def _quietly(desk: Desk, game: Game, rounds: int) -> int:
     """So many rounds without a word, then the turns as JSON."""
     before = game.table.story.head
@@ -277,8 +249,6 @@ async def _quietly(desk: Desk, game: Game, rounds: int) -> int:
             status(f"round {number + 1} of {rounds}")
             async for _ in game.round():
                 pass
-            if game.waiting is not None:
-                raise click.ClickException(f"it is {game.waiting.seat}'s turn, who is played by a person: use --auto with --json")
     turns = await game.table.story.turns(after=before)
     desk.show(turns, lambda: ())
     return 0

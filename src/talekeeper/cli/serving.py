@@ -14,8 +14,9 @@ from urllib.parse import urlencode
 import click
 
 from talekeeper.cli.app import SERVING, Desk, command, command_group, main
-from talekeeper.cli.play import FIRST, brains_of, chosen_voices, rounds_file, voices
+from talekeeper.cli.play import FIRST, rounds_file
 from talekeeper.cli.screen import in_quotes, safe
+from talekeeper.cli.voices import brains_of, chosen_voices, voices
 from talekeeper.errors import how_to_install
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from talekeeper.keeper import Keeper
     from talekeeper.server.auth import Tokens
     from talekeeper.table.cast.config import Config
-    from talekeeper.table.table import Table
+    from talekeeper.table.playing.seating import Table
 
 _tokens_file = click.option(
     "--tokens", "tokens_file", type=click.Path(path_type=Path, dir_okay=False), envvar="TALEKEEPER_TOKENS", show_envvar=True,
@@ -117,13 +118,14 @@ async def show_table(desk: Desk, settings: Config, seat: Callable[[Keeper], Awai
 
 
 def _page_of(table: Table, address: str) -> str:
-    """The page with this story open, in the view of whoever plays alone."""
+    """The page with this story open, in the view of whoever plays, or of the first of them: it shows no secrets."""
+    from talekeeper.ports import MAIN
     from talekeeper.server.ids import story_id
 
     asked = {"story": story_id(table.story.key)}
-    if table.story.branch != "main":
+    if table.story.branch != MAIN:
         asked["branch"] = table.story.branch
-    if len(table.setup.humans) == 1:
+    if table.setup.humans:
         asked["seat"] = table.setup.humans[0]
     return f"{address}/#{urlencode(asked)}"
 
@@ -166,13 +168,16 @@ def new(desk: Desk, dm: bool, seats: tuple[str, ...], metrics: bool, name: str |
       talekeeper tokens new --dm --tenant acme --tokens tokens.toml
       talekeeper tokens new --seat rogue --tenant acme --user ana --story ash-crown --tokens tokens.toml
     """
+    from talekeeper import rim
     from talekeeper.server.auth import Grant, add_to_file, as_toml, new_token
     from talekeeper.server.ids import story_id
 
     if dm == bool(seats) and not (metrics and not dm):
         raise click.UsageError("a token is for a --seat (or several), or for the --dm, or for --metrics alone")
+    rim.key(desk.key)
+    seats = rim.names(seats, "--seat")
     stories = frozenset({story_id(desk.key)}) if "story" in desk.chosen else None
-    called = name or f"{'dm' if dm else seats[0] if seats else 'metrics'}-{secrets.token_hex(2)}"
+    called = rim.name(name, "--name") if name is not None else f"{'dm' if dm else seats[0] if seats else 'metrics'}-{secrets.token_hex(2)}"
     grant, token = Grant(called, desk.tenant, dm, frozenset(seats), stories, metrics), new_token()
     if tokens_file is not None:
         add_to_file(tokens_file, grant, token)

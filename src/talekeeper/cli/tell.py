@@ -14,7 +14,7 @@ from talekeeper.cli.screen import count, in_quotes, safe
 
 if TYPE_CHECKING:
     from talekeeper.model import Turn
-    from talekeeper.story import Story
+    from talekeeper.story.story import Story
 
 SPOKEN = ("said", "whisper", "thought", "event", "note")
 """The kinds of `model.SpokenKind`, which `--help` does not wait for."""
@@ -26,6 +26,10 @@ def read_seat(spec: str) -> dict[str, Any]:
     if len(rest) > 2 or not id or not (len(rest) < 2 or is_number(rest[1])):
         raise click.BadParameter(
             f"{spec[:200]!r} is no seat: write ID, ID:ROLE or ID:ROLE:LIMIT, such as bard:pc:4000", param_hint="'--seat'"
+        )
+    if "," in id:
+        raise click.BadParameter(
+            f"{id[:200]!r} has a comma, which stands between seats in a list: choose another id", param_hint="'--seat'"
         )
     given: dict[str, Any] = {"id": id}
     if rest and rest[0]:
@@ -50,8 +54,8 @@ async def init(desk: Desk, seats: tuple[str, ...]) -> None:
       talekeeper init --seat dm:dm --seat rogue --seat bard:pc:4000
     """
     from talekeeper import rim
+    from talekeeper.live.shared import seats_of
     from talekeeper.model import Seat
-    from talekeeper.shared import seats_of
 
     given = [read_seat(spec) for spec in seats]
     rim.key(desk.key)  # before a file is made
@@ -85,11 +89,8 @@ def _check_id(own_id: str | None) -> None:
         raise click.BadParameter(f"{own_id} would be taken for the number of a turn: put a letter into the id", param_hint="'--id'")
 
 
-def _show_turn(desk: Desk, story: Story, turn: Turn) -> None:
-    desk.show(turn, lambda: turn_lines(turn, len(story.seats)))
-
-
-def _show_move(desk: Desk, story: Story, turn: Turn | None, unmoved: str) -> None:
+def _show(desk: Desk, story: Story, turn: Turn | None, unmoved: str = "") -> None:
+    """The turn; where there is none because nobody moved, that."""
     desk.show(turn, lambda: [unmoved] if turn is None else turn_lines(turn, len(story.seats)))
 
 
@@ -134,7 +135,7 @@ async def append(
             mentions=names(mentions) or (),
             id=own_id,
         )
-        _show_turn(desk, story, turn)
+        _show(desk, story, turn)
 
 
 @command(main, "note", TELLING)
@@ -152,7 +153,7 @@ async def note(desk: Desk, text: tuple[str, ...], heard_by: str | None, mentions
     _check_id(own_id)
     words = words_or_stdin(text)
     async with desk.open() as story:
-        _show_turn(desk, story, await story.note(words, heard_by=names(heard_by), mentions=names(mentions) or (), id=own_id))
+        _show(desk, story, await story.note(words, heard_by=names(heard_by), mentions=names(mentions) or (), id=own_id))
 
 
 @command(main, "enter", TELLING)
@@ -167,7 +168,7 @@ async def enter(desk: Desk, seat: str, place: str, text: str | None) -> None:
       talekeeper enter rogue tavern
     """
     async with desk.open() as story:
-        _show_move(desk, story, await story.enter(seat, place, text=text), f"{safe(seat)} is there already: nothing changed")
+        _show(desk, story, await story.enter(seat, place, text=text), f"{safe(seat)} is there already: nothing changed")
 
 
 @command(main, "leave", TELLING)
@@ -181,7 +182,7 @@ async def leave(desk: Desk, seat: str, text: str | None) -> None:
       talekeeper leave bard --text "The bard slips out by the kitchen."
     """
     async with desk.open() as story:
-        _show_move(desk, story, await story.leave(seat, text=text), f"{safe(seat)} is gone already: nothing changed")
+        _show(desk, story, await story.leave(seat, text=text), f"{safe(seat)} is gone already: nothing changed")
 
 
 @command(main, "session", TELLING)
@@ -194,4 +195,4 @@ async def session(desk: Desk, title: tuple[str, ...]) -> None:
       talekeeper session "Session 2: the road north"
     """
     async with desk.open() as story:
-        _show_turn(desk, story, await story.begin_session(" ".join(title) or None))
+        _show(desk, story, await story.begin_session(" ".join(title) or None))

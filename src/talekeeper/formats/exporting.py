@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 from talekeeper import rim
 from talekeeper.errors import Conflict, StoreCorrupt, UnknownStory
-from talekeeper.folds import Node
+from talekeeper.folds.nodes import Node
 from talekeeper.formats.jsonl import FORMAT, PAGE, VERSION, Row, as_line
-from talekeeper.hot import AT_ONCE
+from talekeeper.live.shared import check_finished
+from talekeeper.live.stepping import AT_ONCE
 from talekeeper.model import MemoryKey
 from talekeeper.ports import Branch, Entry, FoldRecord, Read, Span, StoryRecord, TextRecord
-from talekeeper.replay import Replay, snapshot_before, snapshots_of
-from talekeeper.shared import check_finished
+from talekeeper.story.replay import Replay, snapshot_before, snapshots_of
 
 if TYPE_CHECKING:
     from talekeeper.keeper import Keeper

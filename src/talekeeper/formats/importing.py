@@ -25,11 +25,11 @@ from talekeeper.formats.jsonl import (
     parse,
     problem_of_mark,
 )
-from talekeeper.hot import Hot
+from talekeeper.live.hot import Hot
+from talekeeper.live.shared import UNFINISHED, Shared, seats_of
 from talekeeper.model import AUTHOR_KINDS, HEARD_KINDS, MemoryKey
-from talekeeper.ports import Branch, Commit, Entry, FoldRecord, Spending, StoryRecord, TextRecord
-from talekeeper.replay import Replay, snapshot_before
-from talekeeper.shared import MAIN, UNFINISHED, Shared, seats_of
+from talekeeper.ports import MAIN, Branch, Commit, Entry, FoldRecord, Spending, StoryRecord, TextRecord
+from talekeeper.story.replay import Replay, snapshot_before
 
 if TYPE_CHECKING:
     from talekeeper.keeper import Keeper
@@ -38,15 +38,17 @@ Progress: TypeAlias = Callable[[str], None]
 
 
 async def import_story(
-    keeper: Keeper, lines: Iterable[str], *, key: MemoryKey | None = None, progress: Progress | None = None
+    keeper: Keeper, lines: Iterable[str], *, key: MemoryKey | Callable[[MemoryKey], MemoryKey] | None = None,
+    progress: Progress | None = None,
 ) -> MemoryKey:  # fmt: skip
-    """Makes the story that the lines tell, under its old key or the one given, and returns that key.
+    """Makes the story that the lines tell, and returns its key: the old one, the one given, or what that makes of the old one.
 
     Raises `InvalidInput` with the number of the line that does not fit, or where there is such a story already; nothing is left then."""
     rows = parse(lines)
     number, kind, header = next(rows, (1, "", {}))
     check_header(number, kind, header)
-    key = rim.key(key if key is not None else MemoryKey(**header["key"]))
+    old = MemoryKey(**header["key"])
+    key = rim.key(key(old) if callable(key) else old if key is None else key)
     if await keeper.store.load(key) is not None:
         raise InvalidInput(f"there is a story under the key {key.composite()!r} already: delete it first, or choose another key (--story)")
     mark = secrets.token_hex(16)
@@ -116,6 +118,7 @@ class _Copy:
         else:
             hearers = tuple(row["hearers"])
             known = all(isinstance(seat, str) and seat in self._seats for seat in hearers)
+            known = known and list(hearers) == sorted(set(hearers))
             if row["id"] in self._channels or hearers in self._channels.values() or not known:
                 raise bad_line(self._line, f"no channel of this story: {row['hearers']!r:.60}")
             self._channels[row["id"]] = hearers

@@ -25,9 +25,8 @@ from typing import Any, TypeAlias
 
 from talekeeper import rim
 from talekeeper.errors import InvalidInput, TalekeeperError
-from talekeeper.model import MemoryKey
+from talekeeper.live.shared import seats_of
 from talekeeper.ports import Entry, Spending
-from talekeeper.shared import seats_of
 
 FORMAT, VERSION = "talekeeper", 1
 PAGE = 512
@@ -120,7 +119,8 @@ def check_header(number: int, kind: str, header: Row) -> None:
     config = header["config"]
     try:
         rim.seats(seats_of(config))
-        MemoryKey(**header["key"])
+        if header["key"].keys() != {"tenant_id", "user_id", "session_id"}:
+            raise ValueError("its key needs a tenant_id, a user_id and a session_id, and nothing else")
         Spending(**header["spending"])
         sound = all(isinstance(value, int) for value in header["spending"].values()) and isinstance(config["secret"], int)
         sound = sound and all(isinstance(since, dict) for since in config["since"].values())

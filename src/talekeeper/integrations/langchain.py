@@ -16,6 +16,7 @@ from typing import Any
 
 from talekeeper.errors import InvalidInput, SummaryFailed, WrongType, how_to_install, quoted
 from talekeeper.ports import ChatModel, Message
+from talekeeper.table.cast.models import CUT_OFF, stop_reason
 
 try:
     from langchain_core.language_models import BaseChatModel
@@ -24,7 +25,6 @@ except ModuleNotFoundError as exc:
     raise ModuleNotFoundError(f"LangChain models need langchain-core: {how_to_install('langchain')}", name=exc.name) from exc
 
 _CLASSES = {"system": SystemMessage, "user": HumanMessage, "assistant": AIMessage}
-_CUT_OFF = {"length", "max_tokens", "model_length"}
 
 
 def summarizer(model: BaseChatModel) -> ChatModel:
@@ -52,8 +52,8 @@ def _text(answer: Any) -> str:
     content = getattr(answer, "content", None)
     if not isinstance(content, str | list):
         raise SummaryFailed(f"expected a chat message from the LangChain model, found {type(answer).__name__}")
-    reason = _stop_reason(getattr(answer, "response_metadata", None))
-    if reason in _CUT_OFF:
+    reason = stop_reason(answer)
+    if reason in CUT_OFF:
         raise SummaryFailed(f"the LangChain model's answer was cut off ({reason!r}): allow it more tokens")
     blocks = [content] if isinstance(content, str) else content
     text = "".join(filter(None, map(_block_text, blocks)))
@@ -61,13 +61,6 @@ def _text(answer: Any) -> str:
         found = ", ".join(dict.fromkeys(_block_kind(block) for block in blocks)) or "nothing"
         raise SummaryFailed(f"the LangChain model's answer has no text: found {found}")
     return text
-
-
-def _stop_reason(metadata: Any) -> str:
-    """Why the model stopped, in lower case; providers have two names for it."""
-    if not isinstance(metadata, Mapping):
-        return ""
-    return str(metadata.get("finish_reason") or metadata.get("stop_reason") or "").lower()
 
 
 def _block_text(block: Any) -> str | None:

@@ -2,6 +2,12 @@
 
     from talekeeper.memory import MemoryManager, context_manager, find_callbacks, recap, remember
 
+    agents     buffers with a limit for each agent       moments    what a game must not forget
+    facts      what is known of characters               callbacks  loose ends, and what ties them
+    scopes     memories with a scope and a lifetime      sessions   recaps of sessions
+    session/   a chat's short-term memory                entries    one remembered thing of a scope, as a value
+    parts      what a context shows of all these         naming     who is meant by a name
+
 The names below are imported when they are first used. What the game adds by hand is in their modules: `facts.add`, `callbacks.add`,
 `callbacks.resolve`.
 """
@@ -94,13 +100,15 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    home = _HOME.get(name)
-    if home is None:
-        raise AttributeError(f"module 'talekeeper.memory' has no attribute {name!r}")
-    value = getattr(import_module(f"talekeeper.memory.{home}"), name)
-    globals()[name] = value
-    return value
+if not TYPE_CHECKING:  # a type checker knows the names, and refuses others
+
+    def __getattr__(name: str) -> Any:
+        home = _HOME.get(name)
+        if home is None:
+            raise AttributeError(f"module 'talekeeper.memory' has no attribute {name!r}")
+        value = getattr(import_module(f"talekeeper.memory.{home}"), name)
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:

@@ -20,34 +20,30 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar, overload
 
 from talekeeper import rim
+from talekeeper.context.recipe import DEFAULT_RECIPE, FACTS_PART, KNOWLEDGE_PART, PINNED_PART, RECENT_PART, STORY_PART
+from talekeeper.context.rendering import line
 from talekeeper.errors import BudgetTooSmall, InvalidInput, WrongType, quoted
-from talekeeper.marking import shaped
 from talekeeper.memory.facts import CharacterFacts, Fact, character_facts, fit_facts, format_character_facts
+from talekeeper.memory.parts import NEWEST_OF_EACH, newest_of_each
 from talekeeper.model import LeftOut, Recap, Seat, Turn
-from talekeeper.recipe import DEFAULT_RECIPE, PINNED_PART
-from talekeeper.rendering import line
-from talekeeper.story import Story
+from talekeeper.story.inside import check_story, heard_by_then
+from talekeeper.story.marking import shaped
+from talekeeper.story.story import Story
 
 log = logging.getLogger("talekeeper")
 T = TypeVar("T")
 
 DM_CONTEXT_RECENT_EVENTS_LIMIT = 10
-DM_CONTEXT_PLAYER_ENTRIES_LIMIT = 3
+DM_CONTEXT_PLAYER_ENTRIES_LIMIT = NEWEST_OF_EACH
 PC_CONTEXT_RECENT_EVENTS_LIMIT = 10
 RETAIN_AFTER_COMPRESSION = 3
 """How many of the newest entries stay in a buffer that is compressed."""
 MAX_COMPRESSION_PASSES = 2
 """How often a memory is compressed in one go before what is left is made to fit."""
 NEAR = 0.8
-SUMMARY_SHARE = DEFAULT_RECIPE.story
-FACTS_SHARE = 0.15
-KNOWLEDGE_SHARE = 0.25
-"""What of a limit the summary, the facts and a DM's knowledge of the others may take."""
 SUMMARY_FLOOR = 32
 """Tokens below which a summary says nothing: then one entry less stays as it was."""
 TOPIC = "buffer:"
-KNOWLEDGE_HEADING = "## Player Knowledge\n"
-FACTS_HEADING = "## Facts\n"
 _ATTRIBUTED = re.compile(r"\[([^\[\]\n]{1,200})\]:\s*(.+)", re.DOTALL)
 
 
@@ -106,14 +102,14 @@ class _Shown:
         memory = self.memory
         facts = format_character_facts(memory.character_facts)
         parts = (
-            (_heading(self.seat), memory.long_term_summary), (DEFAULT_RECIPE.recent_heading, "\n".join(memory.short_term_buffer)),
-            (PINNED_PART.heading, "\n".join(memory.pinned)), (FACTS_HEADING, facts),
+            (_heading(self.seat), memory.long_term_summary), (RECENT_PART.heading, "\n".join(memory.short_term_buffer)),
+            (PINNED_PART.heading, "\n".join(memory.pinned)), (FACTS_PART.heading, facts),
         )  # fmt: skip
         return _page(parts)
 
 
 def _heading(seat: Seat) -> str:
-    return DEFAULT_RECIPE.story_heading_dm if seat.role == "dm" else DEFAULT_RECIPE.story_heading
+    return DEFAULT_RECIPE.story_heading_dm if seat.role == "dm" else STORY_PART.heading
 
 
 def _page(parts: Sequence[tuple[str, str]]) -> str:
@@ -127,6 +123,7 @@ class MemoryManager:
     """
 
     def __init__(self, story: Story) -> None:
+        check_story(story)
         if not isinstance(story, Story):
             raise WrongType(f"agents' memory is that of a Story, not of a {type(story).__name__}")
         self._story = story
@@ -143,7 +140,7 @@ class MemoryManager:
         most = DM_CONTEXT_RECENT_EVENTS_LIMIT if is_dm else PC_CONTEXT_RECENT_EVENTS_LIMIT
         cut, heard = await self._cut(seat)
         entries, pins = await self._newest(seat, min(most, heard - cut.folded)), await self._pins(seat)
-        known = await self._knowledge(int(seat.token_limit * KNOWLEDGE_SHARE)) if is_dm else ""
+        known = await self._knowledge(int(seat.token_limit * KNOWLEDGE_PART.share)) if is_dm else ""
         keep, room = self._share(seat, entries, pins, known, past=heard > len(entries))
         summary = await self._summary(seat, keep, room if cut.room is None else min(room, cut.room))
         return _page([(_heading(seat), summary.text.rstrip("\n"))]) + _raw(entries[len(entries) - keep :], pins) + known
@@ -181,10 +178,7 @@ class MemoryManager:
 
     async def is_near_limit(self, agent_name: str, threshold: float = NEAR) -> bool:
         """Whether the agent's buffer fills that share of its limit. Looks no further than it has to."""
-        share: object = threshold
-        if isinstance(share, bool) or not isinstance(share, int | float):
-            raise WrongType(f"threshold must be a number such as {NEAR}, not {type(share).__name__}")
-        rim.number(share, "threshold")
+        rim.number(threshold, "threshold")
         seat = self._seat(agent_name)
         if seat is None:
             return False
@@ -286,9 +280,9 @@ class MemoryManager:
         """Divides the limit: what is pinned, as many of the newest entries as there is room for, facts by rank, and the rest for folds."""
         cut, heard = await self._cut(seat)
         pins = await self._pins(seat)
-        for facts in (int(seat.token_limit * FACTS_SHARE), 0):
+        for facts in (int(seat.token_limit * FACTS_PART.share), 0):
             taken, _ = fit_facts(shown.memory.character_facts, facts, self._story.counter.count)
-            others = _page([(FACTS_HEADING, format_character_facts(taken))])
+            others = _page([(FACTS_PART.heading, format_character_facts(taken))])
             keep, room = self._share(seat, shown.entries, pins, others, past=cut.folded > 0)
             if keep or not facts:
                 break
@@ -304,7 +298,7 @@ class MemoryManager:
 
     async def _cut(self, seat: Seat) -> tuple[_Cut, int]:
         """How the agent's memory is shown, and how many turns it has heard."""
-        heard = (await self._story.ordinals(seat.id, [self._story.head]))[0]
+        heard = (await heard_by_then(self._story, seat.id, [self._story.head]))[0]
         marks = shaped(await self._story.marks(seat.id, f"{TOPIC}{seat.id}"), folded=int, room=int | None, facts=int | None)
         data = marks[-1].data if marks else {}
         return _Cut(**{name: data[name] for name in _Cut._fields if name in data}), heard
@@ -321,7 +315,7 @@ class MemoryManager:
 
     async def _shown(self, seat: Seat) -> _Shown:
         cut, heard = await self._cut(seat)
-        room = int(seat.token_limit * SUMMARY_SHARE) if cut.room is None else cut.room
+        room = int(seat.token_limit * STORY_PART.share) if cut.room is None else cut.room
         recap = await self._summary(seat, heard - cut.folded, room)
         entries = [turn for turn in recap.turns if turn.text]
         facts = None if seat.role == "dm" else await character_facts(self._story, seat.id)
@@ -340,12 +334,11 @@ class MemoryManager:
     async def _knowledge(self, room: int) -> str:
         """What the others know, one line each; who does not fit the room is left out."""
         lines: list[str] = []
-        for seat in (seat for seat in self._story.seats if seat.role != "dm"):
-            entries = await self.get_buffer_entries(seat.id, DM_CONTEXT_PLAYER_ENTRIES_LIMIT)
-            told = f"[{seat.id} knows]: {'; '.join(' '.join(entry.split()) for entry in entries)}\n" if entries else ""
-            if told and self._story.counter.count(KNOWLEDGE_HEADING + "".join(lines) + told) <= room:
+        async for seat, _, newest in newest_of_each(self._story):
+            told = f"[{seat.id} knows]: {newest}\n"
+            if self._story.counter.count(KNOWLEDGE_PART.heading + "".join(lines) + told) <= room:
                 lines.append(told)
-        return KNOWLEDGE_HEADING + "".join(lines) if lines else ""
+        return KNOWLEDGE_PART.heading + "".join(lines) if lines else ""
 
     def _count(self, turns: Sequence[Turn]) -> int:
         return self._story.counter.count("".join(line(turn) for turn in turns))
@@ -375,12 +368,11 @@ class MemoryManager:
         left: list[LeftOut] = []
         if shown.folded:
             reason = "folded" if shown.recap.items else "below floor"
-            left.append(LeftOut(block="story", reason=reason, turn_count=shown.folded, tokens=0))  # type: ignore[arg-type]
+            left.append(LeftOut(block=STORY_PART.name, reason=reason, turn_count=shown.folded, tokens=0))  # type: ignore[arg-type]
         count = self._story.counter.count
-        left += [
-            LeftOut(block="facts", reason="no room", turn_count=len(fact.sources), tokens=count(f"- {fact.text}\n"), sources=fact.sources)
-            for fact in shown.dropped
-        ]
+        for fact in shown.dropped:
+            tokens = count(f"- {fact.text}\n")
+            left.append(LeftOut(block=FACTS_PART.name, reason="no room", turn_count=len(fact.sources), tokens=tokens, sources=fact.sources))
         return tuple(left)
 
 
@@ -397,7 +389,7 @@ def _beside(entries: Sequence[Turn], pins: Sequence[Turn]) -> list[Turn]:
 def _raw(entries: Sequence[Turn], pins: Sequence[Turn]) -> str:
     """What is shown as it was said."""
     pinned = _beside(entries, pins)
-    return _page([(DEFAULT_RECIPE.recent_heading, "\n".join(_lines(entries))), (PINNED_PART.heading, "\n".join(_lines(pinned)))])
+    return _page([(RECENT_PART.heading, "\n".join(_lines(entries))), (PINNED_PART.heading, "\n".join(_lines(pinned)))])
 
 
 # -- before the dungeon master's turn ----------------------------------------------------------------------------------------

@@ -10,22 +10,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 from talekeeper import rim
+from talekeeper.context.recipe import Note
 from talekeeper.errors import InvalidInput, quoted
 from talekeeper.kept import kept
-from talekeeper.marking import shaped
 from talekeeper.memory.moments import TOPIC as MOMENTS
 from talekeeper.memory.naming import Cast, cast_of, key_of, met_seats
 from talekeeper.model import Marked, Seat, Turn, TurnRef
-from talekeeper.recipe import Note
-from talekeeper.remembering import Remembering
-from talekeeper.story import Story
+from talekeeper.story.inside import check_story, heard_by_then
+from talekeeper.story.marking import shaped
+from talekeeper.story.remembering import Remembering
+from talekeeper.story.story import Story
 from talekeeper.summarize.extractive import judged_once
 from talekeeper.summarize.quotations import clip
 from talekeeper.summarize.sentences import PLAIN, Draft
-from talekeeper.summarize.threads import ITEMS, ends, item_key, met, settles, telling_words, vow
+from talekeeper.summarize.threads import ITEMS, ends, item_key, met, pays_up, settles, telling_words, vow
+from talekeeper.summarize.words import ENDS, NUMBER, read
 
 CallbackKind = Literal["person", "place", "item", "promise", "threat"]
 Status = Literal["active", "dormant", "resolved"]
@@ -61,7 +64,7 @@ class Callback:
         when = f"turn {self.turn}" if self.last_turn == self.turn else f"turn {self.turn}, last {self.last_turn}"
         if self.kind in ("promise", "threat"):
             return f"{self.kind.capitalize()} ({when}): {self.text}"
-        return f"{self.name} ({when}): {self.text}" if self.text else f"{self.name} ({when})"
+        return f"{self.name} ({when}): {self.text}" if self.text not in ("", self.name) else f"{self.name} ({when})"
 
 
 # -- on a story ----------------------------------------------------------------------------------------------------------
@@ -70,6 +73,7 @@ class Callback:
 async def add(story: Story, name: str, kind: CallbackKind, *, of: TurnRef, text: str = "", weight: float = 10.0) -> None:
     """Notes a loose end of the turn `of`, for those who heard it: what the game knows need not be found. One that was over is open
     again."""
+    check_story(story)
     if kind not in KINDS:
         raise InvalidInput(f"a callback's kind must be one of {', '.join(KINDS)}, not {quoted(kind)}")
     told = rim.text(text, "text") if text != "" else name
@@ -82,24 +86,30 @@ async def resolve(story: Story, name: str, *, of: TurnRef) -> None:
 
     It stays over though it is mentioned: the dead are spoken of. `add` opens it again; and a promise or a threat that is made later is a
     loose end of its own."""
+    check_story(story)
     await story.mark(RESOLVED, {"name": rim.name(name, "name")}, of=[of], keep=_KEEP)
 
 
 async def find_callbacks(story: Remembering, seat: str, *, limit: int = 5, resolved: bool = False) -> list[Callback]:
     """What is worth bringing back for the seat, the best first. `resolved`: what is over as well, behind the rest."""
+    check_story(story)
     rim.whole(limit, "limit")
     value = await story.gather(seat, READER, beside=[await _noted(story, seat)])
     seats = await met_seats(story, seat)
-    rows = _united(value["threads"], {one.id: one for one in seats}, cast_of(seats))
-    over, again = [_last_said(await story.marks(seat, topic)) for topic in (RESOLVED, TOPIC)]
+    rows = _united(value["threads"], seat, {one.id: one for one in seats}, cast_of(seats))
+    given = await story.marks(seat, TOPIC)
+    over, again = _last_said(await story.marks(seat, RESOLVED)), _last_said(given)
     rows = [_as_said(row, over, again) for row in rows]
     rows = [row for row in rows if resolved or not row.is_over]
     if len(rows) > limit:  # those alone that may be among the best, however long ago they came up
         worths = [row.worth for row in rows]
         least = _SILENCE * sorted(worths, reverse=True)[max(0, limit - 1)]
         rows = [row for row, worth in zip(rows, worths, strict=True) if worth >= least]
-    now, *numbers = await story.ordinals(seat, [story.head, *(row.seq for row in rows), *(row.last for row in rows)])
-    told = zip(rows, numbers[: len(rows)], numbers[len(rows) :], strict=True)
+    now, *numbers = await heard_by_then(story, seat, [story.head, *(row.seq for row in rows), *(row.last for row in rows)])
+    of = {mark.seq: mark.turn for mark in given if mark.sources}  # the game may speak of a turn long after it was told
+    firsts = [of.get(row.seq, number) for row, number in zip(rows, numbers[: len(rows)], strict=True)]
+    lasts = [number if row.mentions > 1 else of.get(row.last, number) for row, number in zip(rows, numbers[len(rows) :], strict=True)]
+    told = zip(rows, firsts, map(max, firsts, lasts), strict=True)
     best = sorted(told, key=lambda row: (-_score(row[0], now - row[2]), row[0].seq, row[0].name))[:limit]
     return [_callback(row, first, last, now) for row, first, last in best]
 
@@ -176,6 +186,7 @@ Value: TypeAlias = "dict[str, list[Any]]"
 """`threads`: what was opened (a `Thread`, or its fields as a list, where it was stored). `ends`: what may close it, each how, of whom or
 what, at which entry, in what words."""
 _MET = frozenset({"person", "place", "item"})
+_KEPT = frozenset({"settled", "paid"})
 _SUCCESS = frozenset({"achievement", "combat_victory"})
 _MOST = {"met": 64, "vow": 32, "end": 48}
 _TELLING = 5.0
@@ -268,7 +279,7 @@ def _added(one: Mapping[str, int], other: Mapping[str, int]) -> Mapping[str, int
 class ThreadsRead:
     """Reads loose ends off turns. A `Gathering`."""
 
-    name = "threads.3"
+    name = "threads.5"
 
     def read(self, turns: Sequence[Turn]) -> Value:
         """What some turns open and close."""
@@ -286,15 +297,19 @@ def _read(turns: tuple[Turn, ...]) -> Value:
     threads: list[Thread] = []
     closing: list[Sequence[Any]] = []
     kept: dict[int, list[str]] = {}
+    paid: set[int] = set()
     drafts = judged_once(turns)
     for draft in drafts:
         turn = turns[draft.stretch]
         if draft.rank == PLAIN and turn.kind != "session":
             threads += _opened(draft, turn)
             closing += [[end.how, _key(end.name, end.how == "spent"), turn.seq, []] for end in ends(draft)]
-        if settles(draft):
+        if settles(draft) and not draft.quoted:
+            paid.update([draft.stretch] if pays_up(draft) else ())
             kept[draft.stretch] = [word for one in drafts if one.stretch == draft.stretch for word in telling_words(one)]
-    closing += [["settled", key_of(turns[at].voice), turns[at].seq, sorted(set(words))] for at, words in kept.items()]
+            threads = [_kept_at_once(thread, draft, turn) for thread in threads]
+    for at, words in kept.items():
+        closing.append(["paid" if at in paid else "settled", key_of(turns[at].voice), turns[at].seq, sorted(set(words))])
     return _closed(_once(threads), closing)
 
 
@@ -305,10 +320,10 @@ def _closed(threads: Iterable[Thread], closing: Iterable[Sequence[Any]]) -> Valu
         known = together.get(same)
         together[same] = thread if known is None else known.joined(thread)
     closing = sorted(closing, key=lambda end: (-end[2], end[0], end[1]))[: _MOST["end"]]
-    settled = [(key, seq, frozenset(words)) for how, key, seq, words in closing if how == "settled"]
+    settled = [(how, key, seq, frozenset(words)) for how, key, seq, words in closing if how in _KEPT]
     by_word: dict[str, list[Sequence[Any]]] = {}
     for end in closing:
-        for word in end[1].split() if end[0] != "settled" else ():
+        for word in end[1].split() if end[0] not in _KEPT else ():
             by_word.setdefault(word, []).append(end)
     met_rows: list[Thread] = []
     vows: list[Thread] = []
@@ -374,21 +389,41 @@ def _closes(thread: Thread, how: str, key: str) -> bool:
     return same and (how == "dead" or thread.kind == "threat") and thread.kind in ("person", "promise", "threat")
 
 
-def _settled(promise: Thread, settled: Iterable[tuple[str, int, frozenset[str]]]) -> Thread:
-    """A word is kept by the one who gave it, in much the same words."""
+def _settled(promise: Thread, settled: Iterable[tuple[str, str, int, frozenset[str]]]) -> Thread:
+    """A word is kept by the one who gave it, in much the same words; a debt is paid to the one to whom it is owed."""
     who, about, end = {*promise.who.split()}, {*promise.words}, promise.end
-    for key, seq, words in settled:
+    for how, key, seq, words in settled:
         common = len(words & about) if seq > max(end, promise.seq) and (key == promise.who or who <= words) else 0
-        if common >= 2 and common * 3 >= len(promise.words):
-            end = seq
+        if common < 2 or common * 3 < len(promise.words) or (how == "paid" and not _owed(promise) <= {*words, *key.split()}):
+            continue
+        end = seq
     return promise if end == promise.end else promise._replace(end=end)
+
+
+def _kept_at_once(thread: Thread, draft: Draft, turn: Turn) -> Thread:
+    """The thread, over if it is a promise or a debt of the same turn that a later sentence of it settles: "I owe him nine crowns. I pay
+    him his nine crowns."."""
+    if thread.kind != "promise" or thread.turn != turn.id:
+        return thread
+    how = "paid" if pays_up(draft) else "settled"
+    return _settled(thread._replace(seq=turn.seq - 1), [(how, key_of(turn.voice), turn.seq, frozenset(telling_words(draft)))])._replace(
+        seq=thread.seq
+    )
+
+
+def _owed(promise: Thread) -> set[str]:
+    """The names and the numbers in a promise, but for whoever gave it."""
+    words = read(promise.text, "en")
+    told = {word.norm for before, word in pairwise(words) if word.marks & NUMBER or (word.capital and not before.marks & ENDS)}
+    return (told & {*promise.words}) - {*promise.who.split()}
 
 
 # -- who is who ------------------------------------------------------------------------------------------------------------
 
 
-def _united(rows: Sequence[Thread], seats: Mapping[str, Seat], cast: Cast) -> list[Thread]:
-    """Those that are the same by different names as one, without the players, and without what was only mentioned in passing."""
+def _united(rows: Sequence[Thread], me: str, seats: Mapping[str, Seat], cast: Cast) -> list[Thread]:
+    """Those that are the same by different names as one, without the players and the listener, and without what was only mentioned in
+    passing."""
     people: dict[str, list[frozenset[str]]] = {}
     for words in {frozenset(row.key.split()) for row in rows if row.is_someone}:
         for word in words:
@@ -396,7 +431,7 @@ def _united(rows: Sequence[Thread], seats: Mapping[str, Seat], cast: Cast) -> li
     together: dict[str, Thread] = {}
     for row in rows:
         seat = cast.seat(row.key) if row.is_met else None
-        if seat is not None and seats[seat].role != "npc":
+        if seat is not None and (seat == me or seats[seat].role != "npc"):
             continue
         same = f"seat {seat}" if seat is not None else _longest(row.key, people) if row.is_someone else f"{row.kind} {row.key}"
         if seat is not None:

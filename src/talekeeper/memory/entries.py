@@ -15,12 +15,12 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from talekeeper import rim
+from talekeeper.context.recipe import Note, Part
+from talekeeper.context.rendering import line
 from talekeeper.errors import InvalidInput, SummaryFailed, WrongType, quoted
-from talekeeper.marking import shaped
 from talekeeper.model import Mark, Marked, Sentence, Turn
 from talekeeper.ports import Spending
-from talekeeper.recipe import Note
-from talekeeper.rendering import line
+from talekeeper.story.marking import shaped
 from talekeeper.summarize import extractive
 from talekeeper.summarize.janitor import Janitor, Piece
 
@@ -207,8 +207,8 @@ def titled(label: str, text: str) -> str:
     return f"{label}: {text}" if label else text
 
 
-def section(title: str, notes: Sequence[Note]) -> str:
-    return "\n".join([f"## {title}", *(f"- {' '.join(note.text.split())}" for note in notes)]) if notes else ""
+def section(part: Part, notes: Sequence[Note]) -> str:
+    return "\n".join([part.heading.rstrip("\n"), *(f"- {' '.join(note.text.split())}" for note in notes)]) if notes else ""
 
 
 def merged(old: Sequence[tuple[Marked, Sequence[Sequence[Any]]]]) -> tuple[dict[str, Any], list[str]]:

@@ -16,15 +16,15 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 from talekeeper import rim
+from talekeeper.context.recipe import Note
 from talekeeper.errors import InvalidInput, WrongType, quoted
-from talekeeper.inside import read_once
 from talekeeper.kept import kept
-from talekeeper.marking import shaped
 from talekeeper.memory.naming import cast_of, key_of, met_seats, named_in
 from talekeeper.model import Marked, Seat, Turn, TurnRef
-from talekeeper.recipe import Note
-from talekeeper.remembering import Remembering
-from talekeeper.story import Story
+from talekeeper.story.inside import check_story, heard_by_then, read_once
+from talekeeper.story.marking import shaped
+from talekeeper.story.remembering import Remembering
+from talekeeper.story.story import Story
 from talekeeper.summarize.claims import YOU, Claim, claims
 from talekeeper.summarize.extractive import judged_once
 
@@ -71,6 +71,10 @@ class CharacterFacts:
 
 def format_character_facts(facts: CharacterFacts | None) -> str:
     """The facts as text: a line with the name, then each kind that there is under its heading; nothing where there are none."""
+    if facts is None:
+        return ""
+    if not isinstance(facts, CharacterFacts):
+        raise WrongType(f"facts must be CharacterFacts, not {type(facts).__name__}")
     if not facts:
         return ""
     lines = [f"### {facts.name}"]
@@ -91,6 +95,7 @@ async def add(
     """Notes a fact about a character, from the turn `of`; those who heard the turn may know it. Without a turn, `heard_by` must say who.
 
     A relationship is `about` someone: the newest about the same two stands. A rewind undoes it."""
+    check_story(story)
     rim.text(text)
     rim.name(character, "character")
     if kind not in KINDS:
@@ -105,6 +110,8 @@ async def add(
 
 async def character_facts(story: Remembering, seat: str, character: str | None = None) -> CharacterFacts:
     """What the seat knows of a character: by default of itself. A character is a seat's id, or any name."""
+    check_story(story)
+    rim.string(seat, "a seat's id")
     if character is not None and not isinstance(character, str):
         raise WrongType(f"a character must be a seat's id or a name, not {type(character).__name__}")
     asked = character if character is not None else seat
@@ -114,7 +121,8 @@ async def character_facts(story: Remembering, seat: str, character: str | None =
     rows = [row for key, rows in value.items() for row in map(Row._make, rows) if whose.has(key) or whose.is_met(row)]
     rows = [row for kind in KINDS for row in _capped(_newest(rows), kind, MAX_FACTS[kind])]
     told = {mark.seq: mark.turn for mark in marks if mark.sources}
-    numbers = [told.get(row.seq, number) for row, number in zip(rows, await story.ordinals(seat, [row.seq for row in rows]), strict=True)]
+    heard = await heard_by_then(story, seat, [row.seq for row in rows])
+    numbers = [told.get(row.seq, number) for row, number in zip(rows, heard, strict=True)]
     facts = [_fact(row, number) for row, number in zip(rows, numbers, strict=True)]
     kinds = {kind: tuple(fact for fact in facts if fact.kind == kind) for kind in KINDS}
     label = next((one.label for one in seats if one.id == whose.seat), asked)
@@ -186,8 +194,6 @@ class _Whose:
 
 Value: TypeAlias = "dict[str, list[Sequence[Any]]]"
 """Rows by the key of the character that they are about."""
-
-
 EXACTLY = "="
 """Begins the key of what the game said: only the same words say the same."""
 
@@ -225,9 +231,9 @@ def _fact(row: Row, number: int) -> Fact:
 
 
 def _newest(rows: Iterable[Sequence[Any]]) -> list[Row]:
-    """One row of each key, the newest."""
+    """One row of each key, the newest; in order of time, and those of one turn in the order in which it tells them."""
     kept: dict[tuple[str, str], Row] = {}
-    for row in sorted((Row(*row) for row in rows), key=lambda row: (row.seq, row.made_by == "story", row.text)):
+    for row in sorted((Row(*row) for row in rows), key=lambda row: (row.seq, row.made_by == "story")):
         same = (row.kind, row.key) if row.kind != "trait" else next((old for old in kept if _says_the_same(old, row)), (row.kind, row.key))
         kept.pop(same, None)
         kept[row.kind, row.key] = row
@@ -242,10 +248,12 @@ def _says_the_same(old: tuple[str, str], row: Row) -> bool:
 
 
 def _capped(rows: Iterable[Row], kind: str, most: int) -> list[Row]:
-    """Of one kind the newest, of events the weightiest; in order of time."""
-    ranked = [row for row in rows if row.kind == kind]
-    ranked.sort(key=lambda row: (row.weight if kind == "event" else 0.0, row.seq, row.text), reverse=True)
-    return sorted(ranked[:most], key=lambda row: (row.seq, row.text))
+    """Of one kind the newest, of events the weightiest; in the order in which they stand."""
+    told = [row for row in rows if row.kind == kind]
+    if len(told) <= most:
+        return told
+    ranked = sorted(range(len(told)), key=lambda at: (told[at].weight if kind == "event" else 0.0, told[at].seq, at), reverse=True)
+    return [told[at] for at in sorted(ranked[:most])]
 
 
 def _together(rows: Iterable[Sequence[Any]]) -> list[Sequence[Any]]:
@@ -256,7 +264,7 @@ def _together(rows: Iterable[Sequence[Any]]) -> list[Sequence[Any]]:
 class FactsRead:
     """Reads facts off turns. A `Gathering`."""
 
-    name = "facts.1"
+    name = "facts.3"
     characters = 40
 
     def read(self, turns: Sequence[Turn]) -> Value:

@@ -13,12 +13,13 @@ from inspect import isawaitable
 from typing import Any, Literal, get_args
 
 from talekeeper import rim
+from talekeeper.context.recipe import DEFAULT_RECIPE, MOMENTS_PART, Note, Recipe
 from talekeeper.errors import InvalidInput, WrongType, quoted
-from talekeeper.marking import shaped
 from talekeeper.model import Context, Mark, Marked, Turn, TurnRef
-from talekeeper.recipe import DEFAULT_RECIPE, Note, Recipe
-from talekeeper.remembering import Remembering
-from talekeeper.story import Story
+from talekeeper.story.inside import check_story
+from talekeeper.story.marking import shaped
+from talekeeper.story.remembering import Remembering
+from talekeeper.story.story import Story
 
 MomentType = Literal[
     "combat_victory", "combat_defeat", "critical_success", "critical_failure", "discovery", "achievement", "turning_point"
@@ -26,9 +27,8 @@ MomentType = Literal[
 MOMENT_TYPES: tuple[str, ...] = get_args(MomentType)
 MAX_ADVENTURE_MOMENTS = 15
 """How many moments are kept: the most significant ones; of two that are equal, the newer. Pinned ones stay beside them, all of them."""
-SHOWN_MOMENTS = 5
-MOMENTS_HEADING = "[STORY SO FAR]"
-TOPIC = "moment"
+SHOWN_MOMENTS = MOMENTS_PART.most
+TOPIC = MOMENTS_PART.topic
 _PINNED = 10.0  # above every significance
 
 
@@ -59,7 +59,7 @@ class AdventureMoment:
     @property
     def line(self) -> str:
         """How a moment is shown: `- Turn 5 (combat_victory): Defeated the cave goblin`."""
-        return f"- Turn {self.turn} ({self.type}): {' '.join(self.summary.split())}"
+        return f"- {MOMENTS_PART.line.format(turn=self.turn, type=self.type, summary=' '.join(self.summary.split()))}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,16 +73,16 @@ class KeeperResponse:
     commands: tuple[Mapping[str, Any], ...] = field(default=())
 
     def __post_init__(self) -> None:
-        if not isinstance(self.resolution, str):
-            raise WrongType(f"resolution must be text, not {type(self.resolution).__name__}")
+        rim.string(self.resolution, "resolution")
         if self.moment_type is not None and self.moment_type not in MOMENT_TYPES:
             raise InvalidInput(f"moment_type must be one of {', '.join(MOMENT_TYPES)}, or None, not {quoted(self.moment_type)}")
         if self.moment_summary is not None:
             rim.text(self.moment_summary, "moment_summary")
         object.__setattr__(self, "moment_significance", _significance(self.moment_significance))
-        if not all(isinstance(command, Mapping) for command in self.commands):
+        commands = rim.several(self.commands, "commands")
+        if not all(isinstance(command, Mapping) for command in commands):
             raise WrongType("each command must be a JSON object")
-        object.__setattr__(self, "commands", tuple(self.commands))
+        object.__setattr__(self, "commands", commands)
 
 
 KEEPER_SCHEMA: Mapping[str, Any] = {
@@ -116,6 +116,7 @@ KEEPER_SCHEMA: Mapping[str, Any] = {
 
 def build_moment_from_keeper(keeper_response: KeeperResponse, turn: int) -> AdventureMoment | None:
     """The moment that a ruling tells of; None if it was routine."""
+    _check_ruling(keeper_response)
     kind, summary = keeper_response.moment_type, keeper_response.moment_summary
     if kind is None or summary is None or not summary.strip():
         return None
@@ -134,17 +135,25 @@ def _ranked(moments: Iterable[AdventureMoment]) -> list[AdventureMoment]:
     return sorted(moments, key=lambda moment: (moment.pinned, moment.significance, moment.turn), reverse=True)
 
 
+def moment_notes(moments: Iterable[AdventureMoment]) -> list[Note]:
+    """Moments as entries of a context."""
+    return [Note(moment.line.removeprefix("- "), moment.sources, moment.significance) for moment in moments]
+
+
 def format_moments_for_context(moments: Iterable[AdventureMoment], max_count: int = SHOWN_MOMENTS) -> str:
     """The most significant moments in order of time, under their heading; nothing where there are none. Pinned ones come first, and
     are shown even where there are more of them."""
-    ranked = _ranked(moments)
+    given = rim.several(moments, "moments")
+    for moment in given:
+        _check_moment(moment)
+    ranked = _ranked(given)
     shown = ranked[: max(rim.whole(max_count, "max_count"), sum(moment.pinned for moment in ranked))]
     return _told(shown)
 
 
 def _told(moments: Iterable[AdventureMoment]) -> str:
     lines = [moment.line for moment in sorted(moments, key=lambda moment: moment.turn)]
-    return "\n".join([MOMENTS_HEADING, *lines]) if lines else ""
+    return "\n".join([MOMENTS_PART.heading.rstrip("\n"), *lines]) if lines else ""
 
 
 # -- on a story ----------------------------------------------------------------------------------------------------------
@@ -164,12 +173,14 @@ def _check_moment(moment: object) -> None:
 
 async def add_adventure_moment(story: Story, moment: AdventureMoment, *, of: TurnRef) -> AdventureMoment:
     """Notes a moment of the turn `of`. Those who heard the turn may know it; a rewind undoes it."""
+    check_story(story)
     mark = moment_mark(moment)
     return _moment(await story.mark(mark.topic, mark.data, of=[of], rank=mark.rank, keep=mark.keep, lasting=mark.lasting))
 
 
 async def pin_moment(story: Story, moment: AdventureMoment, pinned: bool = True) -> AdventureMoment:
     """Keeps a moment whatever happens, or lets go of it again."""
+    check_story(story)
     _check_moment(moment)
     marks = {mark.id: mark for mark in await story.marks(None, TOPIC) if _moments([mark])}
     if moment.id not in marks:
@@ -183,7 +194,8 @@ async def pin_moment(story: Story, moment: AdventureMoment, pinned: bool = True)
 
 async def adventure_moments(story: Remembering, seat: str | None, *, limit: int = MAX_ADVENTURE_MOMENTS) -> list[AdventureMoment]:
     """The moments that the seat may know (None: all), the `limit` most significant and all that are pinned, in order of time."""
-    return keep_moments(_moments(await story.marks(seat, TOPIC)), limit)
+    check_story(story)
+    return keep_moments(_moments(await story.marks(seat, TOPIC)), rim.whole(limit, "limit"))
 
 
 def _moments(marks: Iterable[Marked]) -> list[AdventureMoment]:
@@ -205,9 +217,11 @@ async def resolve_action_with_moments(
     location: str | None = None, marks: Sequence[Mark] = (),
 ) -> tuple[Turn, KeeperResponse]:  # fmt: skip
     """Asks the keeper about an action and appends the outcome as an event, with its moment, in one step."""
+    check_story(story)
+    given = rim.marks(marks)
     ruling = await _ruling(keeper, action)
     moment = build_moment_from_keeper(ruling, 0)
-    noted = [*marks, moment_mark(moment)] if moment is not None else list(marks)
+    noted = [*given, moment_mark(moment)] if moment is not None else given
     turn = await story.append("", ruling.resolution, kind="event", heard_by=heard_by, location=location, marks=noted)
     return turn, ruling
 
@@ -216,23 +230,27 @@ async def _ruling(keeper: Callable[[str], Awaitable[object]], action: str) -> Ke
     if not callable(keeper):
         raise WrongType(f"keeper must be an async function of the action, not {type(keeper).__name__}")
     answer: object = keeper(action)
-    ruling = await answer if isawaitable(answer) else answer
+    return _check_ruling(await answer if isawaitable(answer) else answer)
+
+
+def _check_ruling(ruling: object) -> KeeperResponse:
     if not isinstance(ruling, KeeperResponse):
         raise WrongType(f"the keeper must answer with a KeeperResponse, not {type(ruling).__name__}")
     return ruling
 
 
 async def build_context(
-    story: Story, seat: str, *, include_moments: bool = True, budget: int | None = None, query: str | None = None,
+    story: Remembering, seat: str, *, include_moments: bool = True, budget: int | None = None, query: str | None = None,
     recipe: Recipe = DEFAULT_RECIPE, extras: Mapping[str, Sequence[Note]] | None = None,
 ) -> Context:  # fmt: skip
     """`Story.context`, with the moments or without."""
+    check_story(story)
     given = rim.extras(extras)
-    notes = given if include_moments else {**given, "moments": ()}
+    notes = given if include_moments else {**given, MOMENTS_PART.name: ()}
     return await story.context(seat, budget=budget, query=query, recipe=recipe, extras=notes)
 
 
-async def epilogue_material(story: Story, seat: str, *, budget: int = 1000) -> str:
+async def epilogue_material(story: Remembering, seat: str, *, budget: int = 1000) -> str:
     """What an ending is made of: the moments that the seat knows of, in order of time; where there is none, what it remembers. Where
     not all of them fit the budget, the pinned ones come first, and then the most significant."""
     rim.whole(budget, "budget")

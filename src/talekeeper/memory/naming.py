@@ -5,20 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from talekeeper.inside import read_once
 from talekeeper.kept import kept
 from talekeeper.model import Seat, Turn
-from talekeeper.remembering import Remembering
+from talekeeper.story.inside import read_once
+from talekeeper.story.remembering import Remembering
 from talekeeper.summarize.words import listed, normalise
 
-_TITLES = frozenset(
-    re.findall(
-        r"\w+",
-        "the a an of and der die das von zu le la les de du des el los las del y captain sir lady lord master mistress king queen "
-        "prince princess duke duchess count countess baron baroness brother sister father mother old young uncle aunt doctor dr "
-        "mr mrs ms miss madam madame saint st herr frau monsieur señor señora don doña ",
-    )
-)
+_TITLES = frozenset({
+    "the", "a", "an", "of", "and", "der", "die", "das", "von", "zu", "le", "la", "les", "de", "du", "des", "el", "los", "las", "del",
+    "y", "captain", "sir", "lady", "lord", "master", "mistress", "king", "queen", "prince", "princess", "duke", "duchess", "count",
+    "countess", "baron", "baroness", "brother", "sister", "father", "mother", "old", "young", "uncle", "aunt", "doctor", "dr", "mr",
+    "mrs", "ms", "miss", "madam", "madame", "saint", "st", "herr", "frau", "monsieur", "señor", "señora", "don", "doña",
+})  # fmt: skip
 _SPACELESS = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 
 

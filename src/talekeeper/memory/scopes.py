@@ -12,12 +12,11 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from talekeeper import rim
-from talekeeper.errors import Conflict, InvalidInput, TalekeeperError, UnknownTurn, WrongType, quoted
-from talekeeper.inside import made_once
-from talekeeper.marking import shaped
+from talekeeper.context.recipe import LOCATION_PART, NPCS_PART, WORLD_PART, Note
+from talekeeper.errors import InvalidInput, TalekeeperError, UnknownTurn, WrongType, quoted
 from talekeeper.memory.entries import (
     CAUSE_TOKENS,
     MAX_ENTRIES,
@@ -48,12 +47,13 @@ from talekeeper.memory.entries import (
 from talekeeper.memory.naming import named_in, names_of
 from talekeeper.model import Mark, Marked, Seat, Sentence, Turn
 from talekeeper.ports import ChatModel
-from talekeeper.recipe import Note
-from talekeeper.remembering import Remembering
-from talekeeper.story import Story
+from talekeeper.story.inside import check_story, heard_by_then, made_once
+from talekeeper.story.marking import shaped
+from talekeeper.story.races import retried
+from talekeeper.story.remembering import Remembering
+from talekeeper.story.story import Story
 from talekeeper.summarize import extractive
 from talekeeper.summarize.janitor import Janitor
-from talekeeper.telling import TRIES, step_aside
 
 T = TypeVar("T")
 log = logging.getLogger("talekeeper")
@@ -66,16 +66,15 @@ class MemoryService:
     one."""
 
     def __init__(
-        self, story: Story, *, summarizer: ChatModel | Janitor | None = None, labels: Mapping[str, str] | None = None,
+        self, story: Remembering, *, summarizer: ChatModel | Janitor | None = None, labels: Mapping[str, str] | None = None,
         shown: int = MAX_ENTRIES, policy: PrunePolicy | None = None,
     ) -> None:  # fmt: skip
-        if not isinstance(story, Remembering):
-            raise WrongType(f"a memory service is of a Story, not of {type(story).__name__}")
+        check_story(story)
         if summarizer is not None and not isinstance(summarizer, Janitor) and not callable(summarizer):
             raise WrongType("a summarizer must be an async callable from messages to text")
         if labels is not None and not isinstance(labels, Mapping):
             raise WrongType(f"labels must map ids to names, not {type(labels).__name__}")
-        self._story = story
+        self._story = cast(Story, story)  # or its past, which refuses whatever would write by itself
         self._janitor = summarizer if isinstance(summarizer, Janitor) or summarizer is None else Janitor(summarizer)
         self._labels = dict(labels or {})
         self._shown = rim.whole(shown, "shown", least=1)
@@ -160,7 +159,8 @@ class MemoryService:
         return await self._told(location=location_id, after=await self._cursor(scope.topic))
 
     async def _told(self, *, after: int, location: str | None = None) -> list[Turn]:
-        return [turn for turn in await self._story.turns(location=location, after=after) if turn.kind not in ("enter", "leave", "session")]
+        told = await self._story.turns(location=location, after=after)  # canon has its own place in a context
+        return [turn for turn in told if turn.kind not in ("enter", "leave", "session", "note")]
 
     async def _cursor(self, topic: str, audience: tuple[str, ...] | None = None) -> int:
         """The last turn that a memory covers, of those hearers or of any, also where the memory itself was pruned."""
@@ -184,14 +184,7 @@ class MemoryService:
 
     async def _unmoved(self, work: Callable[[str], Awaitable[T]]) -> T:
         """What the work returns, done anew if anything came between its reading and its writing: two at once remember nothing twice."""
-        for attempt in range(TRIES):
-            try:
-                return await work(self._story.version)
-            except Conflict:
-                if attempt == TRIES - 1:
-                    raise
-            await step_aside(attempt)
-        raise AssertionError("unreachable")
+        return await retried(lambda: work(self._story.version))
 
     async def _merge_old(self, topic: str, audience: tuple[str, ...], version: str) -> None:
         """Merges the oldest entries of a scope into one, so that what is kept stays small and the first visit is not lost."""
@@ -250,6 +243,7 @@ class MemoryService:
     async def summarize_location_session(self, location_id: str, turns: Sequence[Turn]) -> str:
         """What happened at the place in these turns, in two or three sentences: the model's if it comes and is faithful, else extractive.
         Nothing is kept; it is for those who heard all of them."""
+        rim.name(location_id, "location_id")
         return await self._summarize(Scope(MemorySource.LOCATION, location_id, self._label(location_id), ()), turns)
 
     async def summarize_npc_interactions(self, npc_id: str, turns: Sequence[Turn]) -> str:
@@ -259,7 +253,8 @@ class MemoryService:
 
     async def summarize_world_update(self, event_kind: str, turns: Sequence[Turn]) -> str:
         """The same of what moved the story on."""
-        return await self._summarize(Scope(MemorySource.WORLD, "", event_kind.replace("_", " "), ()), turns)
+        kind = rim.name(event_kind, "event_kind").replace("_", " ")
+        return await self._summarize(Scope(MemorySource.WORLD, "", kind, ()), turns)
 
     async def _summarize(self, scope: Scope, turns: Sequence[Turn]) -> str:
         given: object = turns
@@ -272,11 +267,11 @@ class MemoryService:
 
     async def entries(self, seat: str | None, source: MemorySource | str, name: str = "") -> list[MemoryEntry]:
         """All memories of a scope that the seat may know, oldest first. The seat None is the author, who sees all."""
-        if source not in set(MemorySource):
+        if source not in tuple(MemorySource):
             raise InvalidInput(f"a memory is of one of {', '.join(MemorySource)}, not of {quoted(source)}")
         known = await self._known(seat, MemorySource(source), name)
         ends = [mark.data["until"] for mark, _ in known]
-        numbers = ends if seat is None else await self._story.ordinals(seat, ends)
+        numbers = ends if seat is None else await heard_by_then(self._story, seat, ends)
         return [entry_of(mark, rows, number) for (mark, rows), number in zip(known, numbers, strict=True)]
 
     async def _memories(self, seat: str | None, topic: str) -> list[Marked]:
@@ -297,26 +292,26 @@ class MemoryService:
 
     async def location_memory(self, seat: str, location_id: str | None = None) -> str:
         """What the seat remembers of a place, by default of where it is."""
-        return section("Recent Location Memory", await self._location_notes(seat, location_id))
+        return section(LOCATION_PART, await self._location_notes(seat, location_id))
 
     async def npc_memory(self, seat: str, npc_ids: Iterable[str] | None = None) -> str:
         """What the seat remembers of these NPCs, by default of those who are where it is."""
-        return section("NPC Memory", await self._npc_notes(seat, npc_ids))
+        return section(NPCS_PART, await self._npc_notes(seat, npc_ids))
 
     async def world_memory(self, seat: str) -> str:
         """What the seat remembers of how the story moved on."""
-        return section("World Memory", await self._world_notes(seat))
+        return section(WORLD_PART, await self._world_notes(seat))
 
     async def notes(self, seat: str, *, location_id: str | None = None, npc_ids: Iterable[str] | None = None) -> dict[str, list[Note]]:
         """The three sections as parts of a context: pass them to `Story.context` as `extras`."""
         parts = {
-            "location": await self._location_notes(seat, location_id), "npcs": await self._npc_notes(seat, npc_ids),
-            "world": await self._world_notes(seat),
+            LOCATION_PART.name: await self._location_notes(seat, location_id), NPCS_PART.name: await self._npc_notes(seat, npc_ids),
+            WORLD_PART.name: await self._world_notes(seat),
         }  # fmt: skip
         return {name: notes for name, notes in parts.items() if notes}
 
     async def _location_notes(self, seat: str, location_id: str | None) -> list[Note]:
-        place = location_id if location_id is not None else await self._place_of(seat)
+        place = await self._place_of(seat) if location_id is None else rim.name(location_id, "location_id")
         if place is None:
             return []
         return await self._newest(seat, MemorySource.LOCATION, place, self._label(place))
@@ -327,12 +322,12 @@ class MemoryService:
             presence, here = self._story.presence(), await self._place_of(seat)
             wanted = [other for other in known.values() if other.role == "npc" and here is not None and presence.get(other.id) == here]
         else:
-            wanted = [known[rim.known_seat(name, known)] for name in npc_ids]
+            wanted = [known[rim.known_seat(name, known)] for name in rim.several(npc_ids, "npc_ids")]
         return [note for npc in wanted for note in await self._newest(seat, MemorySource.NPC, npc.id, npc.label)]
 
     async def _place_of(self, seat: str) -> str | None:
         """Where the seat is; for one who is nowhere, such as a DM, where the story is."""
-        place = self._story.presence().get(seat)
+        place = self._story.presence().get(rim.string(seat, "a seat's id"))
         if place is None:
             newest = await self._story.turns(seat=seat, newest=True, limit=1)
             place = newest[0].location if newest else None
@@ -342,7 +337,8 @@ class MemoryService:
         return await self._newest(seat, MemorySource.WORLD, "", "")
 
     async def _newest(self, seat: str, source: MemorySource, name: str, label: str) -> list[Note]:
-        """What the seat knows of a scope, as notes."""
+        """What the seat knows of a scope, as notes. None, which asks for all as the author, is no seat of a prompt."""
+        rim.string(seat, "a seat's id")
         known = await self._known(seat, source, name)
         return made_once(self._story, ("scope", seat, source, name, label, self._shown), known, lambda: self._as_notes(known, label))
 

@@ -9,20 +9,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import itemgetter
+from typing import Any, TypeAlias
 
 from talekeeper import rim
-from talekeeper.assembly import Row, choose, note_row
+from talekeeper.context.assembly import Row, choose, note_row
+from talekeeper.context.recipe import FACTS_PART, LOOSE_ENDS_PART, MOMENTS_PART, RECENT_PART, STORY_PART, Note
+from talekeeper.context.rendering import line
 from talekeeper.errors import InvalidInput, quoted
 from talekeeper.memory.callbacks import callback_notes, find_callbacks
 from talekeeper.memory.facts import character_facts, fact_notes
-from talekeeper.memory.moments import AdventureMoment, adventure_moments
+from talekeeper.memory.moments import AdventureMoment, adventure_moments, moment_notes
 from talekeeper.model import Block, Context, Item, LeftOut, Turn
-from talekeeper.recipe import Note
-from talekeeper.remembering import Remembering
-from talekeeper.rendering import line
+from talekeeper.story.inside import check_story, heard_by_then
+from talekeeper.story.remembering import Remembering
 
 LAST_TURNS = 3
 LOOSE_ENDS = 5
+LAST_SESSION = "session"
+_SHOWN = (STORY_PART.name, LAST_SESSION, FACTS_PART.name, MOMENTS_PART.name, LOOSE_ENDS_PART.name, RECENT_PART.name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,18 +54,22 @@ class SessionSummary:
     moments: tuple[AdventureMoment, ...] = ()
 
 
+Marker: TypeAlias = "list[Any]"
+"""Where a session begins, and its title: a list, as it comes back from the store."""
+
+
 class SessionsRead:
     """Finds where sessions begin. A `Gathering`."""
 
     name = "sessions.1"
 
-    def read(self, turns: Sequence[Turn]) -> list[list[object]]:
+    def read(self, turns: Sequence[Turn]) -> list[Marker]:
         """The markers among some turns."""
         return [[turn.seq, turn.text] for turn in turns if turn.kind == "session"]
 
-    def merge(self, parts: Sequence[list[list[object]]]) -> list[list[object]]:
+    def merge(self, parts: Sequence[list[Marker]]) -> list[Marker]:
         """All of them in order, the newest thousand."""
-        return sorted([list(row) for part in parts for row in part], key=lambda row: str(row[0]).zfill(12))[-1000:]
+        return sorted([list(marker) for part in parts for marker in part], key=itemgetter(0))[-1000:]
 
 
 READER = SessionsRead()
@@ -68,8 +77,9 @@ READER = SessionsRead()
 
 async def list_sessions(story: Remembering, seat: str) -> list[Session]:
     """The sessions that the seat heard begin, from number 1 on; 0 is what came before the first, if anything did."""
-    marks = [(int(str(seq)), str(title)) for seq, title in await story.gather(seat, READER)]
-    numbers = await story.ordinals(seat, [seq for seq, _ in marks])
+    check_story(story)
+    marks: list[Marker] = await story.gather(seat, READER)
+    numbers = await heard_by_then(story, seat, [seq for seq, _ in marks])
     rows = [(number, title, turn, seq) for number, ((seq, title), turn) in enumerate(zip(marks, numbers, strict=True), 1)]
     if not numbers or numbers[0] > 1:  # something was heard before the first
         rows.insert(0, (0, "", 1, 0))
@@ -88,7 +98,7 @@ async def session_summary(story: Remembering, seat: str, number: int, *, budget:
         raise InvalidInput(f"the seat {seat!r} knows of no session {quoted(number)}; it knows of: {', '.join(map(str, known))}")
     session = known[number]
     told = await story.stretch(seat, after=session.after, before=session.before, budget=rim.whole(budget, "budget"))
-    ends = (await story.ordinals(seat, [session.before]))[0] if session.before is not None else None
+    ends = (await heard_by_then(story, seat, [session.before]))[0] if session.before is not None else None
     moments = [one for one in await adventure_moments(story, seat) if session.turn <= one.turn and (ends is None or one.turn < ends)]
     sources = tuple(dict.fromkeys(source for item in told.items for source in item.sources))
     return SessionSummary(
@@ -105,18 +115,18 @@ async def recap(story: Remembering, seat: str, *, budget: int = 800) -> Context:
     moments = await adventure_moments(story, seat)
     scene = await story.turns(seat=seat, before=last.before, after=last.after, newest=True, limit=LAST_TURNS)
     notes: list[tuple[str, str, float, Sequence[Note]]] = [
-        ("facts", "## Who You Are\n", 0.15, fact_notes(await character_facts(story, seat))),
-        ("callbacks", "## Loose Ends\n", 0.2, callback_notes(await find_callbacks(story, seat, limit=LOOSE_ENDS))),
-        ("moments", "## What Mattered\n", 0.15, [Note(one.line[2:], one.sources, one.significance) for one in moments]),
+        (FACTS_PART.name, "## Who You Are\n", 0.15, fact_notes(await character_facts(story, seat))),
+        (LOOSE_ENDS_PART.name, LOOSE_ENDS_PART.heading, 0.2, callback_notes(await find_callbacks(story, seat, limit=LOOSE_ENDS))),
+        (MOMENTS_PART.name, "## What Mattered\n", 0.15, moment_notes(moments)),
     ]
     page = _Page(story, seat, budget)
-    page.lines("recent", "## The Last Scene\n", 0.3, [_item(story, turn) for turn in scene])
+    page.lines(RECENT_PART.name, "## The Last Scene\n", 0.3, [_item(story, turn) for turn in scene])
     for name, heading, share, rows in notes:
         page.notes(name, heading, share, rows)
-    await page.folds("session", f"## Last Time{f': {last.title}' if last.title else ''}\n", 0.6, last.after, last.before)
+    await page.folds(LAST_SESSION, f"## Last Time{f': {last.title}' if last.title else ''}\n", 0.6, last.after, last.before)
     if last.after:
-        await page.folds("story", "## Before That\n", 1.0, 0, last.after)
-    return page.context(("story", "session", "facts", "moments", "callbacks", "recent"))
+        await page.folds(STORY_PART.name, "## Before That\n", 1.0, 0, last.after)
+    return page.context(_SHOWN)
 
 
 def _item(story: Remembering, turn: Turn) -> Item:

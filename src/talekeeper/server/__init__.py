@@ -4,8 +4,9 @@
     auth      tokens and grants   door      which story and which view a request is about, and whether it may
     views     what is shown of a story, by seat; everything that leaves passes through it
     routes/   by noun             schemas   what goes over the wire (of games: game_schemas)
-    rooms     games in play       ids       names in addresses
-    events    the stream of what happens          problems   errors, and which answer each becomes
+    room      a game in play      rooms     all of them        page/   the web table
+    ids       addresses
+    stream    what happens, as it happens          problems   errors, and which answer each becomes
     limits    how much            metrics   for Prometheus      run   listening and going down
 
 Needs the extra `serve`.

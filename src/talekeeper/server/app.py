@@ -20,16 +20,17 @@ from talekeeper.model import MemoryKey
 from talekeeper.ports import ChatModel
 from talekeeper.server import metrics, page, problems, schemas
 from talekeeper.server.auth import Grant, Tokens
-from talekeeper.server.door import PREFIX, House, house_of
-from talekeeper.server.events import Hub
+from talekeeper.server.door import House, house_of
 from talekeeper.server.gate import Gate
+from talekeeper.server.ids import PREFIX
 from talekeeper.server.limits import Limits
 from talekeeper.server.problems import Problem, forbidden
 from talekeeper.server.rooms import Rooms
 from talekeeper.server.routes import care, memory, play, stories, time, turns
-from talekeeper.table.scenario import Scenario
+from talekeeper.server.stream import Hub
+from talekeeper.table.playing.seating import Brains
 from talekeeper.table.storyteller import Storyteller
-from talekeeper.table.table import Brains
+from talekeeper.table.world.scenario import Scenario
 
 _SCHEMAS = "#/components/schemas/{model}"
 _ABOUT = """Memory for long stories told by language models.
@@ -76,7 +77,8 @@ def create_app(
     page.install(app)
     problems.install(app)
     app.add_middleware(
-        Gate, tokens=tokens, local=Grant("local", tenant, dm=True, metrics=True), limits=lambda: house.limits, metrics=house.metrics
+        Gate, tokens=tokens, local=Grant("local", tenant, dm=True, metrics=True), limits=lambda: house.limits,
+        metrics=house.metrics, arrivals=house.arrivals,
     )  # fmt: skip
     return app
 

@@ -32,6 +32,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from talekeeper import rim
 from talekeeper.errors import InvalidInput
 from talekeeper.server.limits import Limits
 
@@ -57,11 +58,6 @@ class Grant:
     def opens(self, story: str) -> bool:
         """Whether the story of that id is among those granted."""
         return (self.dm or bool(self.seats)) and (self.stories is None or story in self.stories)
-
-    @property
-    def owns_all(self) -> bool:
-        """Whether it is the dm of every story of its tenant."""
-        return self.dm and self.stories is None
 
 
 def new_token() -> str:
@@ -205,6 +201,8 @@ def _grant(given: Mapping[str, Any], which: str) -> tuple[str, Grant]:
         raise InvalidInput(f"{which} needs a tenant")
     if row.dm == bool(row.seats) and not row.metrics:
         raise InvalidInput(f"{which} needs seats = […] or dm = true, one of the two")
+    for seat in row.seats:
+        rim.name(seat, f"a seat of {which}")
     stories = frozenset(row.stories) if row.stories is not None else None
     return _key(row, which), Grant(row.name, row.tenant, row.dm, frozenset(row.seats), stories, row.metrics)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, get_origin
 
@@ -19,19 +19,21 @@ from fastapi.routing import APIRoute
 
 from talekeeper.errors import UnknownStory
 from talekeeper.keeper import Keeper
-from talekeeper.replay import Past
+from talekeeper.model import MemoryKey
+from talekeeper.ports import MAIN
 from talekeeper.server import ids, limits
 from talekeeper.server.auth import Grant, Tokens
-from talekeeper.server.events import Hub
+from talekeeper.server.gate import Arrivals
 from talekeeper.server.limits import Limits
 from talekeeper.server.metrics import Metrics
 from talekeeper.server.problems import Problem, forbidden, invalid, unknown
 from talekeeper.server.rooms import Rooms
 from talekeeper.server.schemas import Name
+from talekeeper.server.stream import Hub
 from talekeeper.server.views import View
-from talekeeper.story import Story
+from talekeeper.story.replay import Past
+from talekeeper.story.story import Story
 
-PREFIX = "/api/v1"
 PASTS = 16
 """How many moments of the past are kept at hand, for those who go back and forth on a timeline."""
 
@@ -47,6 +49,7 @@ class House:
     fixed: Limits | None = None
     """Limits that stand whatever the tokens' file says."""
     metrics: Metrics = field(default_factory=Metrics)
+    arrivals: Arrivals = field(default_factory=Arrivals)
     pasts: OrderedDict[tuple[Any, ...], Past] = field(default_factory=OrderedDict)
 
     @property
@@ -173,6 +176,18 @@ def _tagged(request: Request, response: Response) -> Response:
     return response
 
 
+async def begun(pieces: AsyncIterator[str]) -> AsyncIterator[str]:
+    """An answer in pieces, of which the first is there: what goes wrong before it can still be told."""
+    first = await anext(pieces)
+
+    async def all_of_it() -> AsyncIterator[str]:
+        yield first
+        async for piece in pieces:
+            yield piece
+
+    return all_of_it()
+
+
 # -- stories -----------------------------------------------------------------------------------------------------------
 
 
@@ -204,12 +219,12 @@ class Visit:
         return ids.turn_id(self.grant, self.story.key, key) if key is not None else None
 
 
-async def find_story(house: House, grant: Grant, story: str, branch: str = "main") -> Story:
+async def find_story(house: House, grant: Grant, story: str, branch: str = MAIN) -> Story:
     """The story, where it is granted and there."""
     key = ids.story_key(grant.tenant, story)
     if key is None or not grant.opens(story):
         raise unknown("story")
-    if branch != "main" and not grant.dm:
+    if branch != MAIN and not grant.dm:
         raise forbidden("Branches other than main are for the dm.")
     try:
         found = await house.keeper.story(key, branch=branch)
@@ -220,7 +235,15 @@ async def find_story(house: House, grant: Grant, story: str, branch: str = "main
     return found
 
 
-async def enter(request: Request, house: InHouse, grant: Granted, story: StoryPath, branch: BranchQuery = "main") -> Visit:
+def new_key(grant: Grant, user: str, name: str) -> MemoryKey:
+    """The key of a story to be begun, where the token may begin it."""
+    key = MemoryKey(grant.tenant, user, name)
+    if not grant.dm or not grant.opens(ids.story_id(key)):
+        raise forbidden("This token may not begin this story: that needs a dm's token for it.")
+    return key
+
+
+async def enter(request: Request, house: InHouse, grant: Granted, story: StoryPath, branch: BranchQuery = MAIN) -> Visit:
     """The visit to the story, noted with the request as well. (No generator: what is done to a story has a task of its own, which may
     outlive the request's, and FastAPI would not clean up in another task than it began in.)"""
     found = await find_story(house, grant, story, branch)
@@ -264,7 +287,7 @@ LookingAs = Annotated[View, Depends(look_as)]
 async def _past(visit: Visit, view: View, at: str) -> Story | Past:
     """The story as it stood just after that turn, which the view must have; the dm may name any."""
     story, pasts = visit.story, visit.house.pasts
-    number = 0 if at == "0" else (await (visit.view() if visit.grant.dm else view).find(at)).seq
+    number = await (visit.view() if visit.grant.dm else view).place(at)
     if number == story.head:
         return story
     key = (story.key, story.version.partition(".")[0], number)

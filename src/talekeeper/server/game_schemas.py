@@ -178,7 +178,7 @@ class Secrets(Model):
 
 
 class Act(Body):
-    text: Annotated[str, StringConstraints(max_length=limits.TEXT)] = Field(
+    text: Annotated[str, StringConstraints(max_length=limits.ACT)] = Field(
         description="What you do or say; nothing lets the turn pass.", examples=["I try the door."]
     )
 
@@ -202,6 +202,6 @@ class People(Body):
 
 
 class Whisper(Body):
-    speaker: Name = Field(examples=["dm"])
+    speaker: Name | None = Field(None, description="By default the seat whose view it is.", examples=["dm"])
     to: Annotated[list[Name], Field(min_length=1, max_length=limits.NAMES)] = Field(examples=[["nell"]])
     text: Text

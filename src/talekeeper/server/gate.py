@@ -7,6 +7,7 @@ forwarded requests. With tokens, the bearer of one gets what it grants, at its r
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 import time
 from collections.abc import Callable
@@ -15,26 +16,60 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from talekeeper.server.auth import Grant, Tokens
+from talekeeper.server.ids import PREFIX
 from talekeeper.server.limits import Buckets, Limits
 from talekeeper.server.metrics import Metrics
 from talekeeper.server.problems import Problem, slow_down
 
-API = "/api/"
-IMPORT = "/api/v1/import"
-OPEN = frozenset({"/health/live", "/health/ready", "/api/v1/openapi.json"})
+IMPORT = f"{PREFIX}/import"
+OPEN = frozenset({"/health/live", "/health/ready", f"{PREFIX}/openapi.json"})
 """What may be asked for without a token: nothing in it is anyone's. Neither is there in the page, which asks for one."""
 PAGE = "/page/"
 _HEADERS = (
     (b"cache-control", b"private, no-cache"), (b"x-content-type-options", b"nosniff"), (b"referrer-policy", b"no-referrer"),
     (b"cross-origin-resource-policy", b"same-origin"),
 )  # fmt: skip
+_CLOSE = {"Connection": "close"}
+"""For whoever does not send on. (Not for whoever sends too much: a connection that is closed while they send takes the answer along.)"""
+BODY = 10.0
+"""Seconds within which more of a body has to come."""
+
+
+class Arrivals:
+    """The bodies that are on their way: nobody waits for one for ever, and once the server goes down, nobody does at all."""
+
+    def __init__(self) -> None:
+        self._timers: set[asyncio.Timeout] = set()
+        self._ended = False
+
+    async def next(self, receive: Receive) -> Message:
+        """What comes next of a body."""
+        try:
+            async with asyncio.timeout(0 if self._ended else BODY) as timer:
+                self._timers.add(timer)
+                try:
+                    return await receive()
+                finally:
+                    self._timers.discard(timer)
+        except TimeoutError:
+            raise HTTPException(503 if self._ended else 408, headers=_CLOSE | ({"Retry-After": "1"} if self._ended else {})) from None
+
+    def end(self) -> None:
+        """The server goes down."""
+        self._ended = True
+        for timer in self._timers:
+            if not timer.expired():
+                timer.reschedule(0)
 
 
 class Gate:
     """ASGI middleware around the whole app. It leaves the `grant` in the scope, and `granted`, which says whether it still holds."""
 
-    def __init__(self, app: ASGIApp, *, tokens: Tokens | None, local: Grant, limits: Callable[[], Limits], metrics: Metrics) -> None:
+    def __init__(
+        self, app: ASGIApp, *, tokens: Tokens | None, local: Grant, limits: Callable[[], Limits], metrics: Metrics, arrivals: Arrivals
+    ) -> None:
         self._app = app
+        self._arrivals = arrivals
         self._tokens, self._local = tokens, local
         self._limits = limits
         self._metrics = metrics
@@ -131,12 +166,13 @@ class Gate:
         declared = headers.get("content-length", "0")
         too_large = f"The body is too large: at most {most} bytes are taken here."
         if not declared.isdigit() or int(declared) > most:
-            raise Problem(413, "too-large", too_large, headers={"Connection": "close"})
-        taken = 0
+            raise Problem(413, "too-large", too_large)
+        taken, whole = 0, False
 
         async def measured() -> Message:
-            nonlocal taken
-            message = await receive()
+            nonlocal taken, whole
+            message = await (receive() if whole else self._arrivals.next(receive))
+            whole = not message.get("more_body", False)  # what comes behind it is that the asker has gone
             taken += len(message.get("body", b""))
             if taken > most:
                 raise HTTPException(413, too_large)

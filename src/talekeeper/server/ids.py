@@ -1,4 +1,4 @@
-"""Ids in addresses: a story's `user.name`, and the ids that make a retried request the same one."""
+"""Addresses: where the API is, a story's `user.name`, and the ids that make a retried request the same one."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from talekeeper.model import MemoryKey
 from talekeeper.rim import MAX_NAME
 from talekeeper.server.auth import Grant
 
+PREFIX = "/api/v1"
 STORY_PATTERN = r"^[A-Za-z0-9_~-]+\.[A-Za-z0-9_~-]+$"
 STORY_LENGTH = 5000
 _PLAIN = re.compile(rb"[A-Za-z0-9_-]")

@@ -11,6 +11,8 @@ from talekeeper.rim import MAX_NAME, MAX_TEXT_BYTES
 
 TEXT = MAX_TEXT_BYTES
 NAME = MAX_NAME
+ACT = 4000
+"""Characters of what a person does in one turn of a game."""
 QUERY = 4000
 """Characters of a query."""
 PAGE = 200

@@ -1,6 +1,6 @@
 """What Prometheus asks for, in its text format.
 
-Counters, one gauge and one histogram are all there is, so this is forty lines of our own rather than a dependency with a registry that is
+Counters, one gauge and one histogram are all there is, so this is a page of our own rather than a dependency with a registry that is
 global to the process: two servers in one process (as in tests) have a set of numbers each. Labels are route templates and never ids.
 """
 

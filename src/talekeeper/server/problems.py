@@ -19,6 +19,7 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 from talekeeper import errors
+from talekeeper.server.ids import PREFIX
 
 log = logging.getLogger("talekeeper.server")
 MEDIA_TYPE = "application/problem+json"
@@ -58,10 +59,10 @@ def invalid(detail: str) -> Problem:
     return Problem(422, "invalid", detail)
 
 
-def slow_down(seconds: float) -> Problem:
+def slow_down(seconds: float, of: str = "requests") -> Problem:
     wait = max(1, int(seconds + 0.999))
     return Problem(
-        429, "too-many-requests", f"Too many requests with this token: wait {wait} s, then go on.", headers={"Retry-After": str(wait)}
+        429, "too-many-requests", f"Too many {of} with this token: wait {wait} s, then go on.", headers={"Retry-After": str(wait)}
     )
 
 
@@ -73,6 +74,7 @@ _TREE: Mapping[type[errors.TalekeeperError], tuple[int, str, str]] = {
     errors.UnknownBranch: (404, "unknown-branch", "There is no such branch here. List the branches to see which there are."),
     errors.UnknownSeat: (422, "unknown-seat", "There is no such seat here. List the seats to see which there are."),
     errors.DuplicateId: (409, "duplicate-id", "That id or key belongs to another turn, or to one that was undone: use a new one."),
+    errors.NameTaken: (409, "name-taken", "There is a game or a branch of that name already. Choose another name."),
     errors.InvalidInput: (422, "invalid", "The story cannot take that as it stands. Nothing was changed."),
     errors.BudgetTooSmall: (422, "budget-too-small", "What is pinned needs more tokens than the budget has: raise it."),
     errors.Conflict: (409, "conflict", "Someone else was first. Read again, then retry."),
@@ -84,6 +86,8 @@ _TREE: Mapping[type[errors.TalekeeperError], tuple[int, str, str]] = {
     errors.ModelFailed: (502, "model-failed", "The model gave nothing usable, and nothing was changed. Retry."),
     errors.TalekeeperError: (500, "store", "The server cannot use its stories; nothing was changed. Tell whoever runs it."),
 }  # fmt: skip
+_OF_THE_LIBRARY = (errors.UnknownFold, errors.DuplicateId, errors.Conflict)
+"""Their own words advise whoever calls the library, and help nobody who speaks HTTP."""
 
 
 def from_error(error: errors.TalekeeperError, *, in_full: bool, bound: bool) -> Problem:
@@ -94,7 +98,8 @@ def from_error(error: errors.TalekeeperError, *, in_full: bool, bound: bool) -> 
         status, code, words = 412, "moved-on", "The story is not at the version that you named. Read again, then retry."
     elif status >= 500:
         log.error("request failed", extra={"error": f"{type(error).__name__}: {error}"})
-    detail = _sentence(str(error)) if in_full and status < 500 else words
+    in_full = in_full and status < 500 and not isinstance(error, _OF_THE_LIBRARY)
+    detail = _sentence(str(error)) if in_full else words
     more = {"needed": error.needed, "budget": error.budget} if isinstance(error, errors.BudgetTooSmall) else {}
     return Problem(status, code, detail, headers=_AGAIN if status == 503 else None, more=more)
 
@@ -130,9 +135,14 @@ async def _known(request: Request, error: Exception) -> JSONResponse:
 
 async def _not_understood(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
-    found = [{"at": _place(one["loc"]), "message": str(one["msg"])} for one in error.errors()[:20]]
-    unreadable = any(one["type"] == "json_invalid" for one in error.errors())
-    words = "The body is not JSON." if unreadable else "The request does not have the form that is described in the API."
+    rows = {(_place(one["loc"]), str(one["msg"])): None for one in error.errors()[:20]}
+    found = [{"at": at, "message": message} for at, message in rows]
+    if any(one["type"] == "json_invalid" for one in error.errors()):
+        words = "The body is not JSON."
+    elif any(one["loc"] == ("body",) for one in error.errors()) and "json" not in request.headers.get("content-type", ""):
+        words = "The body was not taken for JSON: send the header Content-Type: application/json."
+    else:
+        words = "The request does not have the form that is described in the API."
     return Problem(422, "invalid", f"{words} Nothing was changed.", more={"errors": found}).response()
 
 
@@ -141,10 +151,12 @@ def _place(path: Sequence[object]) -> str:
 
 
 _WORDS = {
-    404: ("no-such-route", "There is nothing at this address. The API is described at /api/v1/openapi.json."),
+    404: ("no-such-route", f"There is nothing at this address. The API is described at {PREFIX}/openapi.json."),
     405: ("no-such-method", "This address does not take that method. The header Allow says which it takes."),
-    400: ("unreadable", "The request cannot be read."),
+    400: ("unreadable", "The body cannot be read: send it as JSON in UTF-8, with numbers and nesting within reason."),
+    408: ("too-slow", "The rest of the body did not come within ten seconds. Send the request again."),
     413: ("too-large", "The body is too large."),
+    503: ("closing", "The server is going down. Retry in a moment."),
 }  # fmt: skip
 
 

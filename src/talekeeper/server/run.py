@@ -118,9 +118,10 @@ class _Server(uvicorn.Server):
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Told to stop: once, in peace; by a second Ctrl-C, at once. The process then ends by itself, after it has closed its file."""
-        self._house.hub.close()
         self.force_exit = self.should_exit and sig == signal.SIGINT
         self.should_exit = True
+        self._house.hub.close()
+        self._house.arrivals.end()
 
 
 async def serve(app: FastAPI, made: socket.socket, *, ready: Callable[[], None] = lambda: None) -> None:

@@ -21,9 +21,9 @@ class Model(BaseModel):
 
 
 class Body(BaseModel):
-    """A request's body: unknown fields are refused."""
+    """A request's body: unknown fields are refused, and so is a "2" for a 2."""
 
-    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False, strict=True)
 
 
 class FieldError(Model):
@@ -300,7 +300,7 @@ class Mark(Model):
     data: dict[str, Any]
     rank: float
     sources: list[str]
-    turn: int = Field(description="The number of its first turn in this view; 0 where it has none.")
+    turn: int = Field(description="The number of its last turn in this view; 0 where it has none.")
     stale: bool = Field(description="One of its turns was edited since.")
 
 

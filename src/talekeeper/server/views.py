@@ -13,12 +13,14 @@ from typing import Any, TypeAlias
 
 from talekeeper import model
 from talekeeper.errors import UnknownFold, UnknownTurn
-from talekeeper.following import EVERYTHING
 from talekeeper.model import HEARD_KINDS
-from talekeeper.replay import Past
 from talekeeper.server import schemas
+from talekeeper.server.ids import story_id
 from talekeeper.server.problems import unknown
-from talekeeper.story import Story
+from talekeeper.story.following import EVERYTHING
+from talekeeper.story.inside import heard_by_then
+from talekeeper.story.replay import Past
+from talekeeper.story.story import Story
 
 Places: TypeAlias = "Callable[[Story | Past], Awaitable[Mapping[str, str]]]"
 """How the places of a story are called."""
@@ -48,11 +50,17 @@ class View:
             raise unknown("turn")
         return turn
 
+    async def place(self, name: str) -> int:
+        """The number in the log of the turn that is named; 0 is the beginning."""
+        return 0 if name == "0" else (await self.find(name)).seq
+
     async def shown(self, turns: Sequence[model.Turn]) -> list[schemas.Turn]:
         """Turns as this view shows them."""
         pinned = {turn.id for turn in await self.book.pins()}
         places = await self.places(self.book)
-        numbers = [turn.seq for turn in turns] if self.seat is None else await self.book.ordinals(self.seat, turns)
+        numbers = [turn.seq for turn in turns]
+        if self.seat is not None:
+            numbers = await heard_by_then(self.book, self.seat, numbers)
         return [
             schemas.Turn(
                 **turn._asdict() | await self._as_heard(turn),
@@ -132,7 +140,7 @@ class View:
         if self.seat is None:
             return self.book.turn_count
         newest = await self.book.turns(seat=self.seat, limit=1, newest=True)
-        return (await self.book.ordinals(self.seat, newest))[0] if newest else 0
+        return (await heard_by_then(self.book, self.seat, [newest[0].seq]))[0] if newest else 0
 
     async def seats(self) -> list[schemas.Seat]:
         """The seats: all of them, or the seat itself and those whom it has met."""
@@ -163,6 +171,11 @@ class View:
     async def remembered(self, fold: model.Fold, depth: int = 0) -> schemas.Memory:
         below = [await self.memory(child, depth - 1) for child in fold.children] if depth and fold.level else None
         return schemas.Memory.model_validate(fold).model_copy(update={"below": below})
+
+
+def story_row(key: model.MemoryKey) -> schemas.StoryRow:
+    """A story as it is listed."""
+    return schemas.StoryRow(id=story_id(key), user=key.user_id, name=key.session_id)
 
 
 def outline(turns: Sequence[model.Turn], most: int) -> list[model.Turn]:

@@ -1,6 +1,6 @@
 """Where stories are kept. Every store honours the port `talekeeper.ports.Store` and passes `talekeeper.testing.stores.StoreContract`.
 
-`in_memory` for tests and throwaway stories, `sqlite` (the default) for one durable file.
+`in_memory` is for tests and throwaway stories, `sqlite` (the default) for one durable file; `refusals` are in the words of both.
 """
 
 from __future__ import annotations

@@ -8,10 +8,11 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any
 
-from talekeeper.errors import Conflict, InvalidInput, StoreClosed, UnknownBranch, UnknownStory
+from talekeeper.errors import InvalidInput, StoreClosed
 from talekeeper.model import MemoryKey
 from talekeeper.ports import (
     ENTRIES_ONLY,
+    MAIN,
     Branch,
     Commit,
     Entry,
@@ -32,6 +33,7 @@ from talekeeper.ports import (
     check_branches,
     targets,
 )  # fmt: skip
+from talekeeper.stores import refusals
 
 
 @dataclass(slots=True)
@@ -54,9 +56,10 @@ class _Story:
 
     def is_all(self, extent: Extent | None) -> bool:
         """Whether nothing has come since someone looked."""
-        return extent is None or (len(self.folds), sum(len(self.targets.get(name, ())) for name in extent.about)) == (
-            extent.folds, extent.entries,
-        )  # fmt: skip
+        if extent is None:
+            return True
+        entries = sum(len(self.targets.get(name, ())) for name in extent.about)
+        return (len(self.folds), entries) == (extent.folds, extent.entries)
 
     def get(self, position: Position) -> Entry | None:
         branch = self.record.branches.get(position.branch)
@@ -68,25 +71,25 @@ class _Story:
 
     def check(self, commit: Commit) -> None:
         if commit.rev != self.record.rev:
-            raise Conflict(f"story {commit.story} is at revision {self.record.rev}, not {commit.rev}: read again, then retry")
+            raise refusals.other_revision(commit.story, self.record.rev, commit.rev)
         if commit.branches:
             check_branches(self.record.branches, commit.branches)
         heads = {branch.id: branch.at for branch in commit.branches}
         heads |= {branch: self.head(branch) for branch in self.record.branches}
         for number, seq in commit.heads.items():
             if heads.get(number) != seq:
-                raise Conflict(f"branch {number} of story {commit.story} is at {heads.get(number)}, not {seq}: read again, then retry")
+                raise refusals.other_head(commit.story, number, heads.get(number), seq)
         for entry in commit.entries:
             if entry.branch not in heads:
-                raise UnknownBranch(f"story {commit.story} has no branch number {entry.branch}")
+                raise refusals.no_branch(commit.story, entry.branch)
             if entry.seq != heads[entry.branch] + 1:
-                raise Conflict(f"entry {entry.seq} of branch {entry.branch} is not right behind its head {heads[entry.branch]}: read again")
+                raise refusals.out_of_line(entry.branch, heads[entry.branch], entry.seq)
             heads[entry.branch] = entry.seq
         if commit.erase is not None and not self.is_all(commit.erase.extent):
-            raise Conflict(f"something was added to story {commit.story} that may have to be erased, too: read again, then retry")
+            raise refusals.more_to_erase(commit.story)
         ids = [entry.id for entry in commit.entries if entry.id is not None]
         if len(set(ids)) < len(ids) or not self.ids.keys().isdisjoint(ids):
-            raise Conflict(f"one of the ids {ids!r} belongs to another entry of story {commit.story}: read again, then retry")
+            raise refusals.id_taken(commit.story, ids)
 
     def apply(self, commit: Commit) -> int:
         if commit.erase is not None:
@@ -202,9 +205,7 @@ def _take_out(rows: dict[str, dict[Position, None]], name: str, position: Positi
 
 
 def _outline(entry: Entry) -> Outline:
-    return Outline(
-        entry.branch, entry.seq, entry.kind, entry.voice, entry.channel, entry.tokens, not entry.text, entry.id, entry.extra
-    )  # fmt: skip
+    return Outline(entry.branch, entry.seq, entry.kind, entry.voice, entry.channel, entry.tokens, not entry.text, entry.id, entry.extra)
 
 
 def _own(commit: Commit) -> Commit:
@@ -239,7 +240,7 @@ class InMemoryStore:
     async def create(self, key: MemoryKey, config: Mapping[str, Any]) -> StoryRecord:
         self._check_open()
         if key not in self._stories:
-            main = Branch(1, "main")
+            main = Branch(1, MAIN)
             record = StoryRecord(next(self._numbers), key, 1, _copy(config), {main.id: main}, {})
             self._stories[key] = self._numbered[record.id] = _Story(record, {main.id: []})
         return self._stories[key].record
@@ -256,7 +257,7 @@ class InMemoryStore:
     async def head(self, story: int, branch: int) -> Head:
         held = self._held(story)
         if branch not in held.logs:
-            raise UnknownBranch(f"story {story} has no branch number {branch}")
+            raise refusals.no_branch(story, branch)
         return Head(held.record.rev, held.head(branch))
 
     async def read(self, request: Read) -> Found:
@@ -294,5 +295,5 @@ class InMemoryStore:
     def _held(self, story: int) -> _Story:
         self._check_open()
         if story not in self._numbered:
-            raise UnknownStory(f"this story is not there: it was deleted, or never made (number {story} of the store)")
+            raise refusals.no_story(story)
         return self._numbered[story]

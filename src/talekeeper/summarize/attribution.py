@@ -1,7 +1,7 @@
 """Who said it: how a sentence of a fold names its speaker, and how that is read again.
 
-`Rogue: "I swear it."`, `Rogue (thinking): …` for what was not said aloud, and `… "I swear it."` where it is not plain who says it: not
-the narrator. A "He" after a sentence about Voss becomes "[Voss]".
+`Rogue: "I swear it."`, `Rogue (thinking): …` for what was not said aloud, `Rogue (quoting Voss): …` for the words of another, and
+`… "I swear it."` where it is not plain who says it: not the narrator. A "He" after a sentence about Voss becomes "[Voss]".
 Nothing is made up.
 """
 
@@ -12,10 +12,10 @@ from collections.abc import Sequence
 
 from talekeeper.kept import kept
 from talekeeper.model import Turn
-from talekeeper.summarize.persons import he_of, meant_for_good, subject_of
+from talekeeper.summarize.persons import he_of, in_front, meant_for_good, subject_of
 from talekeeper.summarize.posing import breaks_out, may_mislead
-from talekeeper.summarize.quotations import PARTNER, STARRED, has_marks, held, in_quotes
-from talekeeper.summarize.sentences import PLAIN, Draft
+from talekeeper.summarize.quotations import CLOSING, OPENING, PARTNER, STARRED, has_marks, held, in_quotes
+from talekeeper.summarize.sentences import DASHES, PLAIN, Draft
 from talekeeper.summarize.words import CJK, MARK, UNSPACED, Pattern, listed, read
 
 _FIRST, _SECOND, _PRONOUN = MARK["first"], MARK["second"], MARK["pronoun"]
@@ -27,6 +27,8 @@ _PLAIN_WHO = 1.0
 """What it is worth that a sentence's "He" could be given a name …"""
 _NO_WHO = 2.0
 """… and what it costs if it could not."""
+_WORDS_OF_SPEAKER = 4
+"""So many words are read as a speaker."""
 SPEAKER = Pattern(r"(\[[^\]\n]{1,60}\]|[^\s:：,;\"“„«「]{1,30}(?: [^\s:：,;\"“„«「]{1,30}){0,3}) ?[:：] ?(?=[\"“„«「『*])")
 
 
@@ -45,7 +47,7 @@ def voice_lent(turn: Turn) -> str:
 def tell(drafts: list[Draft], turns: Sequence[Turn], narrators: Sequence[bool]) -> None:
     """Gives each draft the text with which it would stand in the fold. A pronoun gets a name until someone else has had their say."""
     about: Draft | None = None  # the sentence with their name: it is looked for when a "He" comes, which is seldom
-    for draft in drafts:
+    for at, draft in enumerate(drafts):
         turn, words = turns[draft.stretch], draft.reading.row.words
         lead = words[0] if words else None
         draft.text = _ended(draft.body, draft.lang)
@@ -55,10 +57,11 @@ def tell(drafts: list[Draft], turns: Sequence[Turn], narrators: Sequence[bool]) 
             if turn.voice and (turn.kind == "thought" or not _names_itself(draft, turn.voice) or may_mislead(draft.body, turn.voice)):
                 if breaks_out(draft.body, turn.voice):
                     draft.text = held(draft.text, draft.lang)
-                _attribute(draft, turn.voice, turn.kind)
+                _attribute(draft, turn.voice, turn.kind, quoting=draft.quoted and draft.outside == "")
         elif draft.outside == "":
             about = None if draft.reply else about
             subject = subject_of(about.body, about.reading) if about is not None and not draft.voice else ""
+            draft.who = "" if draft.voice else subject
             voice = draft.voice or (f"[{subject}]" if subject else voice_lent(turn))
             if voice:
                 _attribute(draft, voice, turn.kind)
@@ -66,23 +69,76 @@ def tell(drafts: list[Draft], turns: Sequence[Turn], narrators: Sequence[bool]) 
                 draft.text = _by_somebody(draft.text, draft.lang, turn.kind)
         elif draft.outside is None and draft.marks & _FIRST and turn.kind not in _TOLD_BARE and _speaks_of_itself(draft):
             _attribute(draft, turn.voice, turn.kind)
-        elif lead and lead.norm in listed("he") and draft.text.startswith(lead.plain):
-            subject = meant_for_good(about, lead.norm) if about is not None else ""
-            draft.text = f"[{subject}]{draft.text[len(lead.plain) :]}" if subject else draft.text
-            draft.worth += _PLAIN_WHO if subject else -_NO_WHO
-            draft.dangling = not subject
+        elif (
+            draft.reading.marks & _PRONOUN
+            and draft.body[0] not in OPENING
+            and (he := in_front(listed("he"), draft.body, draft.reading, draft.lang))
+        ):
+            _name_him(draft, *he, about, _since(about, drafts, at))
         elif draft.outside:
             if draft.voice:
                 draft.text = _named_in_tag(draft.text, draft.outside, draft.voice)
+                draft.who = draft.voice if draft.text[0] == "[" else ""
+            elif he_of(draft.outside):
+                draft.dangling = True
+                draft.text = f"{lead_off(draft.lang)}{draft.text}"
             if about is not None and not _is_of(draft, draft.outside, about):
                 about = None  # someone else has spoken
         elif lead and not (lead.marks & (_PRONOUN | _SECOND) and draft.text.startswith(lead.plain)):
             about = draft
+        if draft.marks & _SECOND and draft.outside is None and narrators[draft.stretch]:
+            _say_whom(draft, turns)
 
 
-def _attribute(draft: Draft, voice: str, kind: str = "") -> None:
-    """`Rogue: "I promise."`, `Rogue (thinking): "I lied."`; an emote, or what has quotes of its own, gets no quotes."""
-    draft.voice = voice
+def _since(about: Draft | None, drafts: Sequence[Draft], at: int) -> Sequence[Draft]:
+    """What is told before a sentence, from the turn on in which the one `about` whom it may be was named."""
+    start = at
+    while about is not None and start and drafts[start - 1].stretch >= about.stretch:
+        start -= 1
+    return drafts[start:at]
+
+
+def _name_him(draft: Draft, at: int, he: str, about: Draft | None, told: Sequence[Draft]) -> None:
+    """`Then [Voss] swears it.`, if it is plain who is meant, else `… Then he swears it.`: of someone else than the one before it tells."""
+    draft.who = meant_for_good(about, he, told) if about is not None else ""
+    draft.dangling = not draft.who
+    draft.worth += _PLAIN_WHO if draft.who else -_NO_WHO
+    text = draft.text
+    draft.text = f"{text[:at]}[{draft.who}]{text[at + len(he) :]}" if draft.who else f"{lead_off(draft.lang)}{text}"
+
+
+def _say_whom(draft: Draft, turns: Sequence[Turn]) -> None:
+    """`You [Osric] take the key.`, where it is plain who is told so, and that it is not several."""
+    you = in_front(listed("thou"), draft.body, draft.reading, draft.lang)
+    if you is None or not draft.text.startswith(draft.body[: you[0] + len(you[1])]):
+        return
+    words = draft.reading.words
+    after = next((words[at + 1].norm for at, word in enumerate(words[:-1]) if word.norm == you[1]), "")
+    name = "" if after in listed("and") | listed("several") else _spoken_to(turns, draft.stretch)
+    if name and name.casefold() not in draft.body.casefold():
+        end = you[0] + len(you[1])
+        blank = "" if draft.lang in UNSPACED else " "
+        draft.text = f"{draft.text[:end]}{blank}[{name}]{draft.text[end:]}"
+
+
+def _spoken_to(turns: Sequence[Turn], at: int) -> str:
+    """Who is "you" in what is told: the only one who hears it, by the name with which they spoke."""
+    hearers = {seat for seat in turns[at].audience if seat != turns[at].speaker and seat.casefold() not in listed("narrator")}
+    return next((turn.voice for turn in turns if turn.speaker in hearers), "") if len(hearers) == 1 else ""
+
+
+def lead_off(lang: str) -> str:
+    """What stands before a sentence that has nothing to do with the one before it."""
+    return "…" if lang in UNSPACED else "… "
+
+
+def _attribute(draft: Draft, voice: str, kind: str = "", *, quoting: bool = False) -> None:
+    """`Rogue: "I promise."`, `Rogue (thinking): "I lied."`, `Rogue (quoting Voss): "I promise."`; an emote, or what has quotes of its own,
+    gets no quotes."""
+    if not draft.quoted:
+        draft.voice = voice
+    elif quoting:
+        voice += f" (quoting {draft.voice})" if draft.voice and len(f"{voice} {draft.voice}".split()) < _WORDS_OF_SPEAKER else " (quoting)"
     colon = "：" if draft.lang in UNSPACED else " : " if draft.lang == "fr" else ": "
     if draft.text[0] != "*" and not has_marks(draft.text):
         draft.text = in_quotes(draft.text, draft.lang)
@@ -112,25 +168,37 @@ def _named_in_tag(text: str, tag: str, name: str) -> str:
     """`"I promise," he says.` as `"I promise," [Voss] says.`"""
     he = he_of(tag)
     start = text.find(PARTNER[text[0]], 1) if text[0] in PARTNER else 0
-    at = text.find(tag.split(",")[0], start)
+    at = text.find(" ".join(tag.partition(",")[0].split()[:2]), start)  # what stands beside several quotations is not in one piece
     first = tag.partition(" ")[0]
     at += 0 if first.lower() == he else len(first) + 1
     return f"{text[:at]}[{name}]{text[at + len(he) :]}" if he and text[at : at + len(he)].lower() == he else text
 
 
 def _speaks_of_itself(draft: Draft) -> bool:
-    """Whether the "I" in what is told stands elsewhere, too, than in what was written and stands between stars."""
+    """Whether the "I" in what is told stands elsewhere, too, than in what was written and stands between stars, or behind a dash, where
+    someone speaks."""
+    if draft.body[0] in DASHES:
+        return False
     if draft.lang in UNSPACED or "*" not in draft.body:
         return draft.lang not in UNSPACED
     return any(word.marks & _FIRST for word in read(STARRED.sub("", draft.body), draft.lang))
 
 
 def _names_itself(draft: Draft, voice: str) -> bool:
-    """Whether a seat tells of itself by name: at the start of a sentence, beside a quotation, or with no "I" in it."""
-    told = draft.body[: len(voice) + 12] if draft.outside is None and draft.marks & (_FIRST | _SECOND) else draft.outside or draft.body
-    if voice.lower() not in told.lower():
+    """Whether a seat tells of itself by name, and not as an "I": beside a quotation, or at the start of what it tells a "you"."""
+    told = draft.body[: len(voice) + 12] if draft.outside is None and draft.marks & _SECOND else draft.outside or draft.body
+    if voice.lower() not in told.lower() or (draft.outside is None and _says_i(draft, voice)):
         return False
     return bool(CJK.search(voice)) or re.search(rf"(?<!\w){re.escape(voice)}(?!\w)", told, re.I) is not None
+
+
+def _says_i(draft: Draft, voice: str) -> bool:
+    """Whether a seat speaks as an "I", in whatever language; not where it puts its own name before what it says."""
+    if draft.body.lower().startswith((f"{voice.lower()}:", f"{voice.lower()} (")):
+        return False
+    if draft.lang in UNSPACED and draft.body.isascii():
+        return any(word.marks & _FIRST for word in read(draft.body, "en"))
+    return bool(draft.reading.marks & _FIRST)
 
 
 def _ended(text: str, lang: str) -> str:
@@ -143,6 +211,8 @@ def _ended(text: str, lang: str) -> str:
 @kept(1 << 9)
 def quotation(text: str) -> tuple[str, str]:
     """Who speaks a sentence of a fold that is one quotation, and the quotation; ("", the text) where it is anything else."""
+    if text[-1:] not in CLOSING:  # no quotation, and most of what a narrator tells
+        return "", text
     match = SPEAKER.match(text)
     if match is None or text[match.end()] not in PARTNER or text[-1] != PARTNER[text[match.end()]]:
         return "", text

@@ -8,7 +8,7 @@ many sentences there are.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from heapq import heappop, heapreplace
 from itertools import islice
 from operator import attrgetter
@@ -16,7 +16,8 @@ from typing import NamedTuple, TypeAlias
 
 from talekeeper.kept import kept, kept_table
 from talekeeper.summarize.attribution import quotation, spoken_by
-from talekeeper.summarize.words import listed, normalise, read
+from talekeeper.summarize.corrections import corrects
+from talekeeper.summarize.words import Pattern, Word, listed, normalise, read
 from talekeeper.tokens import estimate_hundredths
 
 FADE = 0.8
@@ -30,7 +31,9 @@ _LEAST = -1.0
 _ENOUGH = 1.5
 """What it must be worth to be taken once the fold is half full, and into a larger fold beside others."""
 _WEIGHTY = 8.0
-"""From this worth on, sentences are held against each other: do they say the same?"""
+"""From this worth on, it counts as said again if half of it was said."""
+_MANY = 3
+"""So many words at least are said again in what is worth less."""
 _FILLER = 3.0
 """What any sentence is worth: some sentences are better than one only by what they have above that."""
 _BETTER = 0.3
@@ -40,6 +43,7 @@ _TRIED = 6
 _NO_ROOM = 500
 _ENDS = " .!?…。！？\"'”’»」』"
 """How two sentences may end that say the same."""
+_CLOSED = " \"'”’»」』"
 _REMEMBERED = 4096
 _FEW = 16
 """Up to so many sentences it is worth trying others in their place; among more, one does not matter as much."""
@@ -109,7 +113,7 @@ def _take(
 ) -> list[int]:  # fmt: skip
     """The same in the order in which they were taken, while there is room."""
     queues, heads = _queued(worths, costs, stretches)
-    told, said, weighty = [0] * len(queues), set[str](), Told()
+    told, said, told_already = [0] * len(queues), set[str](), Told()
     chosen: list[int] = []
     spare: list[int] = []
     room = limit = 100 * limit + 49  # what is told is rounded once
@@ -124,7 +128,7 @@ def _take(
         elif worth >= _ENOUGH or (room * 2 >= limit and not (again and chosen)):
             text = texts[at]
             key = text.rstrip(_ENDS)
-            news = 0.0 if key in said else weighty.add(text, names[at]) if worth >= _WEIGHTY else 1.0
+            news = 0.0 if key in said else told_already.add(text, names[at], weighty=worth >= _WEIGHTY)
             if news == 1:
                 chosen.append(at)
                 room -= cost
@@ -175,7 +179,7 @@ def _exchanged(over: dict[int, float], costs: dict[int, int], spare: dict[int, i
         fitting = (room + max(costs.values())) // cheapest or 1
         if sum(sorted(gains, reverse=True)[:fitting]) + _ROUNDING < least + _BETTER:
             return list(costs)
-    least_first = sorted(over, key=lambda at: (over[at], at))
+    least_first = sorted(sorted(over), key=over.__getitem__)
     for out in [at for at in least_first if at in costs]:
         bar = over[out] + _BETTER
         if bar >= most:
@@ -213,51 +217,126 @@ def _exchanged(over: dict[int, float], costs: dict[int, int], spare: dict[int, i
 
 
 class _Said(NamedTuple):
-    """What a sentence of a fold says, for comparing: who speaks, and whether of themselves, its telling words, and its numbers."""
+    """What a sentence of a fold says, for comparing: who speaks, and whether of themselves, its telling words, its numbers, and whether it
+    asks, corrects something or pays."""
 
     by: str
     own: bool
     words: frozenset[str]
     numbers: frozenset[str]
+    asks: bool
+    corrects: bool
+    pays: bool
+
+    def is_other_than(self, told: _Said) -> bool:
+        """Whether it is news whatever it says: a question beside its answer, a correction beside what it corrects, a payment beside the
+        debt."""
+        return self.asks != told.asks or (self.corrects and not told.corrects) or (self.pays and not told.pays)
 
 
 _norm = attrgetter("norm")
+_DIGITS = Pattern(r"\d+")
+
+
+@kept(_REMEMBERED)
+def _digits_in(text: str) -> frozenset[str]:
+    return frozenset(_DIGITS.findall(text))
 
 
 @kept(1 << 9)
 def _said(text: str) -> _Said:
     by, quoted = quotation(text)
-    norms = frozenset(map(_norm, read(quoted, "en")))  # words are compared alike in all languages
+    words = read(quoted, "en")  # words are compared alike in all languages
+    norms = frozenset(map(_norm, words))
     numbers = frozenset([norm for norm in norms if norm[:1].isdigit()]) | (norms & listed("number"))
     telling = frozenset([norm for norm in norms if len(norm) > 3])
-    return _Said(normalise(spoken_by(text).split()[-1]) if by else "", not norms.isdisjoint(listed("first")), telling, numbers)
+    teller = normalise(spoken_by(text).split()[-1]) if by else ""
+    return _Said(
+        teller,
+        not norms.isdisjoint(listed("first")),
+        telling,
+        numbers,
+        quoted.rstrip(_CLOSED).endswith(("?", "？")),
+        corrects(quoted, words, norms),
+        _pays(words, norms),
+    )
+
+
+def _pays(words: Sequence[Word], norms: Collection[str]) -> bool:
+    """Whether a sentence may tell that something owed is paid: "I pay you three crowns", "Here is what I owe you"."""
+    if words and words[0].norm in listed("here"):
+        return "promised" in norms or not listed("owing").isdisjoint(norms)
+    return not listed("pays").isdisjoint(norms) and listed("unpaid").isdisjoint(norms)
 
 
 class Told:
     """What has been told, to hold others against: a debt is not told three times, but two debts are."""
 
-    __slots__ = ("_all", "_by_number")
+    __slots__ = ("_all", "_by_number", "_digits", "_pieces", "_texts", "_unread", "_unread_light")
 
     def __init__(self) -> None:
         self._all: list[tuple[_Said, frozenset[str]]] = []
         self._by_number: dict[str, list[tuple[_Said, frozenset[str]]]] = {}
+        self._digits: set[str] = set()
+        self._pieces: set[str] = set()
+        self._texts: list[str] = []  # their pieces are not yet among those
+        self._unread: list[tuple[str, Sequence[str]]] = []  # most say nothing that is said again, and need not be read
+        self._unread_light: list[tuple[str, Sequence[str]]] = []
 
-    def add(self, text: str, names: Sequence[str]) -> float:
+    def add(self, text: str, names: Sequence[str], *, weighty: bool) -> float:
         """Tells a sentence, if it is news, and how much of it is: nothing, if half of it was told by another, with all its names and
-        numbers; half, if much of it was; else all of it."""
-        said, of, news = _said(text), frozenset(names), 1.0
-        by, own, words, numbers = said
-        others = min([self._by_number.get(number, ()) for number in numbers], key=len) if numbers else self._all
-        for (teller, _, told, counted), known in others:
-            same_names = of <= known
-            if not (same_names or numbers) or not numbers <= counted or (shared := len(words & told)) < 2:
-                continue
-            if same_names and 2 * shared >= len(words) and (not own or by == teller or by in known):
-                return 0.0
-            if numbers and 5 * shared >= 2 * min(len(words), len(told)):
-                news = 0.5
+        numbers; half, if much of it was; else all of it. What has a number in it that was not told is news. Of what is not `weighty`, five
+        in six words beside its names must have been told. A correction is news beside what it corrects, not the other way round."""
+        digits = _digits_in(text)
+        if digits and not digits <= self._digits:
+            self._digits |= digits
+            self._texts.append(text)
+            (self._unread if weighty else self._unread_light).append((text, names))
+            return 1.0
+        again = not (weighty and not self._unread_light) and self._has_pieces_of(text)
+        self._texts.append(text)
+        if not (weighty or again):
+            self._unread_light.append((text, names))
+            return 1.0
+        self._read(self._unread)
+        if again:
+            self._read(self._unread_light)
+        said, of = _said(text), frozenset(names)
+        news = self._news(said, of, weighty=weighty)
         if news == 1:
-            self._all.append((said, of))
-            for number in numbers:
-                self._by_number.setdefault(number, []).append((said, of))
+            self._note(said, of)
+        return news
+
+    def _has_pieces_of(self, text: str) -> bool:
+        """Whether most of a text, as it is written, stands in what was told."""
+        for told in self._texts:
+            self._pieces.update(told.split())
+        self._texts.clear()
+        pieces = set(text.split())
+        return 3 * len(pieces & self._pieces) >= 2 * len(pieces)
+
+    def _read(self, unread: list[tuple[str, Sequence[str]]]) -> None:
+        for text, names in unread:
+            self._note(_said(text), frozenset(names))
+        unread.clear()
+
+    def _note(self, said: _Said, of: frozenset[str]) -> None:
+        self._all.append((said, of))
+        for number in said.numbers:
+            self._by_number.setdefault(number, []).append((said, of))
+
+    def _news(self, said: _Said, of: frozenset[str], *, weighty: bool) -> float:
+        words, numbers, news = said.words, said.numbers, 1.0
+        for other, known in min([self._by_number.get(number, ()) for number in numbers], key=len) if numbers else self._all:
+            same_names, shared = of <= known, len(words & other.words)
+            if shared < 2 or not (same_names or numbers) or not numbers <= other.numbers or said.is_other_than(other):
+                continue
+            if weighty or other.corrects:
+                repeated = 2 * shared >= len(words)
+            else:
+                repeated = shared >= _MANY and 6 * len((words & other.words) - of) >= 5 * len(words - of)
+            if same_names and repeated and (not said.own or said.by == other.by or said.by in known):
+                return 0.0
+            if weighty and numbers and 5 * shared >= 2 * min(len(words), len(other.words)):
+                news = 0.5
         return news

@@ -16,7 +16,7 @@ from talekeeper.model import Turn
 from talekeeper.summarize.names import Name
 from talekeeper.summarize.quotations import clip
 from talekeeper.summarize.sentences import PLAIN, Draft
-from talekeeper.summarize.words import BREAKS, CONTENT, CUES, MARK, OWNS, STOP, Pattern, belongs, listed
+from talekeeper.summarize.words import BREAKS, CONTENT, CUES, MARK, OWNS, STOP, Pattern, belongs, listed, words_and_beginnings
 
 YOU = "@"
 """Begins the owner of a claim about whoever is spoken to, where few hear it; the ids of these follow."""
@@ -45,7 +45,7 @@ class Claim(NamedTuple):
 def claims(drafts: Sequence[Draft], turns: Sequence[Turn]) -> Iterator[tuple[Claim, Turn]]:
     """What the sentences of some turns claim, each with its turn. They were judged together."""
     for before, draft in zip([None, *drafts], drafts, strict=False):
-        doubtful = draft.text.startswith("[") and before is not None and len(before.reading.names) > 1  # which of them is "she"?
+        doubtful = draft.who and before is not None and len(before.reading.names) > 1  # which of them is "she"?
         if draft.rank == PLAIN and not is_question(draft) and not doubtful:
             yield from ((claim, turns[draft.stretch]) for claim in _claims(draft, turns[draft.stretch]))
 
@@ -55,10 +55,11 @@ def _claims(draft: Draft, turn: Turn) -> Iterator[Claim]:
     owner = doer(draft, turn)
     gist = " ".join(sorted({word.norm for word in draft.reading.words if word.marks & CONTENT}) or [draft.body])
     text = clip(draft.text, LONGEST)
-    for one, other, way in _bonds(draft, turn, owner):
+    if bond := _bond(draft, turn, owner):
+        one, other, way = bond
         yield Claim("relationship", one, text, draft.worth, gist, other, way)
         return
-    described = owner if turn.kind == "note" and not draft.text.startswith("[") else _described(draft, turn, owner)
+    described = owner if turn.kind == "note" and not draft.who else _described(draft, turn, owner)
     if described:
         yield Claim("trait", described, text, draft.worth, gist)
     elif owner and turn.kind not in _MOVES and _befalls(draft, owner):
@@ -71,14 +72,15 @@ def _befalls(draft: Draft, owner: str) -> bool:
     if not weighty or not draft.marks & _EVENTS or owner.startswith(YOU):
         return False
     words = draft.reading.words
-    cues = [at for at, word in enumerate(words) if word.marks & _EVENTS] or [len(words)]
-    return not all(is_denied(draft, at) for at in cues)
+    cues = [at for at, word in enumerate(words) if word.marks & _EVENTS] or [0]
+    return not all(is_denied(draft, at) or at >= draft.clear for at in cues)
 
 
 def is_denied(draft: Draft, at: int, *, near: int = 4) -> bool:
     """Whether what a word says is denied, or only thought of: "would", "if" or "not" stands right before it."""
-    words = draft.reading.words[max(0, at - near) : at]
-    return any(belongs(word.norm, "doubt", draft.lang) or belongs(word.norm, "denial", draft.lang) for word in words)
+    whole, begins = words_and_beginnings(draft.lang, "doubt", "denial")
+    norms = draft.reading.row.norms[max(0, at - near) : at]
+    return not whole.isdisjoint(norms) or True in [norm.startswith(begins) for norm in norms]
 
 
 def is_question(draft: Draft) -> bool:
@@ -87,8 +89,8 @@ def is_question(draft: Draft) -> bool:
 
 
 def speaker_of(draft: Draft, turn: Turn) -> str:
-    """Who says a sentence; "" where it is narrated."""
-    if draft.voice:
+    """Who says a sentence; "" where it is narrated, or a seat quotes it and it is not plain of whom."""
+    if draft.voice or draft.quoted:
         return draft.voice
     spoken = turn.kind in ("said", "whisper", "thought") and turn.voice.casefold() not in listed("narrator")
     return turn.voice if spoken else ""
@@ -110,8 +112,8 @@ def doer(draft: Draft, turn: Turn) -> str:
 
 def _leading(draft: Draft) -> str:
     """The name with which a sentence begins, or the one that was found for its "He". Who is called upon does nothing yet."""
-    if draft.text.startswith("["):
-        return draft.text[1 : draft.text.find("]")]
+    if draft.who:
+        return draft.who
     first = draft.reading.names[0] if draft.reading.names else None
     if first is None:
         return ""
@@ -132,7 +134,11 @@ def _is_called(draft: Draft, name: Name) -> bool:
     """Whether someone is addressed by a name: it stands by itself within what is said."""
     words = draft.reading.words
     before, after = name.places[0] - 1, name.places[-1]
-    return draft.voice != "" and (before < 0 or words[before].marks & BREAKS > 0) and words[after].marks & BREAKS > 0
+    return (
+        (draft.voice != "" or draft.outside is not None)
+        and (before < 0 or words[before].marks & BREAKS > 0)
+        and words[after].marks & BREAKS > 0
+    )
 
 
 # -- traits --------------------------------------------------------------------------------------------------------------
@@ -198,16 +204,16 @@ _WAYS = ("debt", "bond", "kin")
 _ALL_OF_US = frozenset({"us", "uns", "nous", "nos", "nosotros", "нас", "нам"})
 
 
-def _bonds(draft: Draft, turn: Turn, owner: str) -> Iterator[tuple[str, str, str]]:
-    """Who stands to whom, and in what way: the first such pair."""
+def _bond(draft: Draft, turn: Turn, owner: str) -> tuple[str, str, str] | None:
+    """Who stands to whom, and in what way: the first such pair, if there is one."""
     speaker, inside = speaker_of(draft, turn), {at for name in draft.reading.names for at in name.places}
     for at, word in enumerate(draft.reading.words):
         way = next((way for way in _WAYS if belongs(word.norm, way, draft.lang)), "")
-        if way and at not in inside:
+        if way and at not in inside and at < draft.clear:
             one, other = _kin(draft, at, speaker, owner) if way == "kin" else _pair(draft, at, speaker, owner)
             if one and other and one != other:
-                yield one, other, way
-                return
+                return one, other, way
+    return None
 
 
 def _kin(draft: Draft, at: int, speaker: str, owner: str) -> tuple[str, str]:
@@ -234,7 +240,7 @@ def _pair(draft: Draft, at: int, speaker: str, owner: str) -> tuple[str, str]:
     if speaker and any(belongs(word.norm, "ego", draft.lang) for word in near[-2:]):
         return speaker, _object(draft, at, speaker)
     named = any(name.text == owner and name.places and 0 < at - name.places[-1] <= 4 for name in draft.reading.names)
-    if named or (owner and at <= 3 and (owner.startswith(YOU) or draft.text.startswith("["))):
+    if named or (owner and at <= 3 and (owner.startswith(YOU) or draft.who)):
         return owner, _object(draft, at, speaker)
     return "", ""
 

@@ -17,17 +17,21 @@ from operator import or_
 from talekeeper.kept import kept
 from talekeeper.model import Sentence, Turn, new_sentence
 from talekeeper.summarize import choice
-from talekeeper.summarize.attribution import SPEAKER, is_narrator, tell, voice_lent
+from talekeeper.summarize.attribution import SPEAKER, is_narrator, lead_off, tell, voice_lent
+from talekeeper.summarize.corrections import heed, heeded
 from talekeeper.summarize.names import known_terms, studied, terms_in
 from talekeeper.summarize.quotations import OPENING, clip
 from talekeeper.summarize.salience import Read
 from talekeeper.summarize.sentences import IDLE_TALK, PLAIN, TABLE_TALK, UNREAD, Draft
 from talekeeper.summarize.speech import drafts_of, marks_with_phrases
+from talekeeper.summarize.threads import settles
 from talekeeper.summarize.words import (
+    BREAKS,
     CONTENT,
     MARK,
     NAMEABLE,
     NUMBER,
+    PAYS,
     PERSON,
     SAY,
     STOP,
@@ -151,30 +155,30 @@ def _judge(drafts: list[Draft], known: Collection[str], voices: Collection[str],
         if rank == PLAIN:
             if marks & _PROMISE and not (keys or marks & _TERMS) and len(body) <= _BARE and reading.detail < 3:
                 marks &= ~_CUES  # an "I will, I promise.": of what, nobody will know
+            if PAYS in reading.row.signs and settles(draft):
+                draft.worth += _weight(_PROMISE | (marks & _FIRST)) - _weight(marks & _PROMISE)
             worth = draft.worth + (_weight(marks & _FOR_WEIGHT) + _form(draft) + (min(3, len(familiar)) if familiar else 0))
             if keys:
-                new = [key for key in keys if key not in met]
-                several, fresh = len(keys), len(new)
+                several = len(keys)
+                fresh = several if met.isdisjoint(keys) else len([key for key in keys if key not in met])
                 worth += 0.5 * (several if several < 3 else 3) + 0.5 * (fresh if fresh < 2 else 2)
                 if named and marks & _FOR_NAME:
                     worth += _by_name(marks)
-                met.update(new)
+                met.update(keys)
             draft.worth = worth
 
 
 def _by_name(marks: int) -> float:
     """What it adds to a sentence that it says who: died, was promised or given something, said something."""
-    if marks & _DEATH:
+    if marks & _DEATH or (marks & _PROMISE and marks & _FIRST):
         return 3.0
-    if marks & _PROMISE and marks & _FIRST:
-        return 2.0
     return 1.2 if marks & _GAIN and marks & _THING else 0.8 if marks & SAY else 0.0
 
 
 @cache
 def _denials() -> frozenset[str]:
     """The words without which, but for an "if", nothing only seems to happen."""
-    return listed("not") | listed("owing") | {"dead"}
+    return listed("not") | listed("owing") | listed("nothing") | {"dead"}
 
 
 def _asks(text: str) -> bool:
@@ -185,22 +189,29 @@ def _asks(text: str) -> bool:
 
 def _only_seems(row: Row, marks: int, *, asked: bool) -> int:
     """The cues that are there by their words alone: what was not promised, "the dead" as such, a death in an "if" or in a question, a debt
-    of nothing."""
+    or a promise of nothing."""
     norms = row.norms
     supposed = _DEATH if asked or (norms and norms[0] in listed("if")) else 0
     if not supposed and _denials().isdisjoint(norms):
         return 0
     seems = real = 0
-    for at, each in enumerate(row.marks):
-        if cue := each & _DENIABLE:
-            before = norms[max(0, at - 3) : at]
-            if cue & supposed or not listed("not").isdisjoint(before) or (norms[at] == "dead" and before[-1:] == ("the",)):
-                seems |= cue
-            elif cue & _PROMISE and not marks & _GOODS and norms[at] in listed("owing"):
-                seems |= _PROMISE
-            else:
-                real |= cue
+    nothing = not listed("nothing").isdisjoint(norms)
+    for at in [at for at, each in enumerate(row.marks) if each & _DENIABLE]:
+        cue, before = row.marks[at] & _DENIABLE, norms[max(0, at - 3) : at]
+        if cue & supposed or not listed("not").isdisjoint(before) or (norms[at] == "dead" and before[-1:] == ("the",)):
+            seems |= cue
+        elif cue & _PROMISE and ((not marks & _GOODS and norms[at] in listed("owing")) or (nothing and _of_nothing(row, at))):
+            seems |= _PROMISE
+        else:
+            real |= cue
     return seems & ~real
+
+
+def _of_nothing(row: Row, at: int) -> bool:
+    """Whether a "nothing" ends what a word says: "I promised Marta nothing.", not "I swear that nothing will harm you."."""
+    last = len(row.norms) - 1
+    near = range(at + 1, min(at + 4, last + 1))
+    return any(row.norms[place] in listed("nothing") and (place == last or row.marks[place] & BREAKS) for place in near)
 
 
 def _rank(draft: Draft, voices: set[str]) -> int:
@@ -313,12 +324,13 @@ def _stands_in(row: Row) -> bool:
 
 def _ahead(text: str) -> bool:
     """Whether a sentence may tell what is to come."""
-    return " will " in text or " shall " in text
+    return " will " in text or " shall " in text or "'ll " in text or "’ll " in text
 
 
 def _intends(row: Row) -> bool:
     """Whether someone says what they will do."""
-    return any(mark & _FIRST and after in ("will", "shall") for mark, after in zip(row.marks, row.norms[1:], strict=False))
+    pairs = zip(row.marks, row.norms, row.norms[1:], strict=False)
+    return any(mark & _FIRST and (after in ("will", "shall") or norm.endswith("'ll")) for mark, norm, after in pairs)
 
 
 # --- the three doors -------------------------------------------------------------------------------------------------
@@ -326,7 +338,7 @@ def _intends(row: Row) -> bool:
 _NEXT_TO_NOTHING = 0.01
 _BEHIND = 1000.0
 """By how much idle talk is put behind what tells something, and talk of the table behind that."""
-RULES = 4
+RULES = 7
 """The edition of these rules: one more whenever the same turns may be told in other words, so that nobody takes what an earlier version
 has stored for damage."""
 _ROOM = {"ru": 1.5, "zh": 1.6, "ja": 1.9}
@@ -365,25 +377,41 @@ def _with_those_before(drafts: Sequence[Draft], chosen: Sequence[int], limit: in
     least: behind any other it would tell of someone else."""
     kept, room = set(chosen), limit - sum([estimate_tokens(drafts[at].text) for at in chosen])
     for at in chosen:
-        if at in kept and drafts[at].dangling and at and at - 1 not in kept and not drafts[at - 1].voice:
-            room -= estimate_tokens(drafts[at - 1].text)
-            least = min(kept - {at}, key=lambda other: drafts[other].worth, default=at)
-            if room < 0 and drafts[least].worth < drafts[at].worth:
-                room += estimate_tokens(drafts[least].text)
-                kept.discard(least)
-            if room < 0:
-                room += estimate_tokens(drafts[at - 1].text)
-            else:
-                kept.add(at - 1)
+        if at not in kept or not (those := _those_before(drafts, at, kept)):
+            continue
+        need = sum([estimate_tokens(drafts[other].text) for other in those])
+        least = min(kept - {at}, key=lambda other: drafts[other].worth, default=at)
+        if need > room and drafts[least].worth < drafts[at].worth and need <= room + (spared := estimate_tokens(drafts[least].text)):
+            room += spared
+            kept.discard(least)
+        if need <= room:
+            room -= need
+            kept.update(those)
     told: list[Sentence] = []
     for at in sorted(kept):
         one = _sentence(drafts[at])
-        if drafts[at].dangling and told and at - 1 in kept and not drafts[at - 1].voice:
+        if told and at - 1 in kept and _goes_with(drafts[at - 1], drafts[at]):
             before = told.pop()
             about, sources = (tuple(dict.fromkeys(both)) for both in ((*before.about, *one.about), (*before.sources, *one.sources)))
-            one = one._replace(text=f"{before.text} {one.text}", sources=sources, weight=max(before.weight, one.weight), about=about)
+            lang = drafts[at].lang
+            text = f"{before.text}{'' if lang in UNSPACED else ' '}{one.text.removeprefix(lead_off(lang))}"
+            one = one._replace(text=text, sources=sources, weight=max(before.weight, one.weight), about=about)
         told.append(one)
     return told
+
+
+def _those_before(drafts: Sequence[Draft], at: int, kept: Collection[int]) -> list[int]:
+    """The sentences without which nobody knows whom a "He" means, up to one that is told anyway."""
+    before: list[int] = []
+    while at and at - 1 not in kept and _goes_with(drafts[at - 1], drafts[at]):
+        at -= 1
+        before.append(at)
+    return before
+
+
+def _goes_with(before: Draft, draft: Draft) -> bool:
+    """Whether a sentence begins with a "He" of whom the one before it may tell; a quotation of nobody tells of no one."""
+    return draft.dangling and not before.voice and not (draft.outside and before.outside == "")
 
 
 def _sentence(draft: Draft) -> Sentence:
@@ -415,12 +443,14 @@ def judged(turns: Sequence[Turn], known: Collection[str] = ()) -> list[Draft]:
     texts = [turn.text for turn in turns]
     langs, whole = languages(texts), "\n".join(texts)
     for stretch, (turn, lang) in enumerate(zip(turns, langs, strict=True)):
-        text = turn.text
+        text, spoken = turn.text, not narrators[stretch]
         if "(" in text or "[" in text or "（" in text:
             text = _ASIDE.sub("", text).strip() or text
-        for draft in drafts_of(text, lang, not narrators[stretch], whole, lent=voice_lent(turn) != ""):
-            draft.sources, draft.stretch = (turn.id,), stretch
-            draft.voice = draft.voice if narrators[stretch] else turn.voice
+        sources = (turn.id,)
+        for draft in drafts_of(text, lang, spoken, whole, lent=not spoken and voice_lent(turn) != "", own=turn.voice):
+            draft.sources, draft.stretch = sources, stretch
+            if spoken and not draft.quoted:
+                draft.voice = turn.voice
             if turn.kind == "event" or turn.kind == "note":
                 draft.worth += 1.0
             drafts.append(draft)
@@ -429,6 +459,7 @@ def judged(turns: Sequence[Turn], known: Collection[str] = ()) -> list[Draft]:
     for draft in drafts if lesser else ():
         if draft.stretch in lesser:
             _put_behind(draft, turns[draft.stretch])
+    heed(drafts)
     tell(drafts, turns, narrators)
     return drafts
 
@@ -450,7 +481,7 @@ def merge(sentences: Sequence[Sentence], *, limit: int, known: Collection[str] =
         texts, _, _, worths, names, *_ = zip(*told, strict=True)
     size = len(told)
     stretches = [at * _STRETCHES // size for at in range(size)]
-    chosen = choice.choose_again(texts, worths, stretches, limit, names)
+    chosen = choice.choose_again(texts, heeded(texts, worths), stretches, limit, names)
     return _fitting([told[at] for at in chosen], limit)
 
 

@@ -1,28 +1,38 @@
-"""Whether a model's summary can stand for its turns: what must survive, what is missing, and what is no summary at all.
+"""Whether a model's summary can stand for its turns: what must survive, what is missing, and what nobody told.
 
 Pure: texts in, texts out. Ranked and capped, so that names and numbers never crowd out the telling: at most 30% of a fold.
-The checks know words, not meaning, and give the benefit of the doubt: a short answer passes that has a word, a name or a number of
-its sources, and so does a translation; an apology, an error page or noise does not, nor what has nothing in common with them.
 """
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
-from unicodedata import combining, normalize
 
-from talekeeper import rim
-from talekeeper.errors import InvalidInput
 from talekeeper.kept import kept
+from talekeeper.summarize.corrections import taken_back
 from talekeeper.summarize.extractive import tells
-from talekeeper.summarize.names import Term, find_names, find_numbers, is_month, known_terms, marks_of, studied, terms_in
+from talekeeper.summarize.names import Term, find_numbers, is_month, known_terms, marks_of, studied, terms_in
 from talekeeper.summarize.sentences import split_sentences
-from talekeeper.summarize.words import CJK, MARK, PERSON, SMALL, STOP, UNSPACED, Pattern, Word, language, languages, listed, read
+from talekeeper.summarize.words import (
+    BREAKS,
+    CJK,
+    MARK,
+    NUMBER,
+    PERSON,
+    STOP,
+    UNSPACED,
+    Pattern,
+    Word,
+    belongs,
+    language,
+    languages,
+    listed,
+    read,
+)
 from talekeeper.tokens import estimate_tokens
 
 SHARE = 0.3
@@ -56,13 +66,21 @@ def must_survive(sources: Sequence[str], known: Collection[str], *, limit: int) 
     """What a summary of the sources has to name, the most important first: together at most 30% of `limit` tokens.
 
     Known terms that occur; names that occur in two sources or in a promise, a quest, a death; numbers with what they count, and dates.
+    Nothing that a correction takes back.
     """
     finds: dict[str, _Find] = {}
-    registry = known_terms(known, "\n".join(sources))
-    for at, (source, lang) in enumerate(zip(sources, languages(sources), strict=True)):
-        for sentence in split_sentences(source):
+    whole = "\n".join(sources)
+    registry = known_terms(known, whole)
+    sentences = list(map(split_sentences, sources))
+    for at, (told, lang) in enumerate(zip(sentences, languages(sources), strict=True)):
+        for sentence in told:
             _collect(sentence, lang, at, registry, finds)
-    kept = [find for find in finds.values() if find.known or find.bound or (len(find.sources) > 1 and not find.number)]
+    wrong = taken_back([_unled(sentence) for told in sentences for sentence in told], language(whole))
+    kept = [
+        find for find in finds.values()
+        if (find.known or find.bound or (len(find.sources) > 1 and not find.number))
+        and (not wrong or wrong.isdisjoint(word.norm for word in read(find.text, "en")))
+    ]  # fmt: skip
     chosen: list[str] = []
     for find in sorted(kept, key=lambda find: (-find.importance, find.order)):
         if estimate_tokens(", ".join([*chosen, find.text])) <= limit * SHARE:
@@ -80,12 +98,17 @@ def _collect(sentence: str, lang: str, at: int, registry: Collection[Term], find
         if not any(name.key in term.words or (not term.words and name.text in term.name) for term in registry):
             _note(finds, name.key, name.text, at, bound=bound)
     counts = marks & _COUNTED or any(is_month(word, lang) or word.norm in listed("street") for word in reading.words)
-    led = LED.match(sentence)
-    said = sentence[led.end() :] if led else sentence
+    said = _unled(sentence)
     if counts and said and tells(said, lang):
         for number in find_numbers(said, lang):
             which = number[0].isalpha() and number[-1].isdigit()  # "day 8" counts nothing
             _note(finds, f"#{number.casefold()}", number, at, number=True, bound=not which or bool(marks & _BOND))
+
+
+def _unled(sentence: str) -> str:
+    """A sentence without what stands before it in its line."""
+    led = LED.match(sentence)
+    return sentence[led.end() :] if led else sentence
 
 
 def _note(finds: dict[str, _Find], key: str, text: str, at: int, *, known: bool = False, number: bool = False, bound: bool) -> None:
@@ -266,6 +289,88 @@ def _han_numbers(text: str) -> list[tuple[int, str]]:
     return numbers
 
 
+_COUNT = Pattern(
+    r"(?<![\w.,:/%$€£#+-])\d{1,3}(?:[,.' \u00a0\u202f]\d{3})+(?![\w:/%-]|[.,]\d)|(?<![\w.,:/%#+-])\d{1,15}(?![\w:/%°-]|[.,]\d)"
+)
+_LIST_COUNTER = Pattern(r"^\s*\(?\d{1,2}[.)]\s", re.M)
+_ANY_DIGITS = Pattern(r"\d[\d,.' \u00a0\u202f]*")
+_SPELT = Pattern(
+    r"hundert|tausend|\w(?:zig|ßig|zehn)\b|\b(?:cent|mille|vingt|trente|quarante|cinquante|soixante)|cient|\bmil\b|(?:einte|enta|ecis\w+|veinti\w+)\b"
+    r"|сот\w*\b|сто\b|\bсорок|тысяч|дцать|десят|hundred|thousand|dozen|score|million",
+    re.I,
+)
+_ORDINALS = {
+    "once": 1, "first": 1, "twice": 2, "second": 2, "both": 2, "pair": 2, "couple": 2, "thrice": 3, "third": 3, "fourth": 4, "fifth": 5,
+    "sixth": 6, "seventh": 7, "eighth": 8, "ninth": 9, "tenth": 10, "eleventh": 11, "twelfth": 12, "thirteenth": 13, "twentieth": 20,
+}  # fmt: skip
+
+
+def strange_numbers(summary: str, sources: Sequence[str]) -> tuple[str, ...]:
+    """The numbers of a summary, in digits, that none of its sources has, however it writes them. One of a list counts nothing, nor does a
+    time, a part or a small one of things that the sources do not count; "300" may be three hundred."""
+    text = _LIST_COUNTER.sub("", summary)
+    found = {match[0]: int(re.sub(r"\D", "", match[0])) for match in _COUNT.finditer(text)}
+    if not found:
+        return ()
+    told = "\n".join(sources)
+    known = _known_numbers(told)
+    lang = language(told)
+    strange = [number for number, value in found.items() if value not in known and not _is_date(text, number, lang)]
+    if not strange or (lang != "en" and lang not in UNSPACED and _SPELT.search(told)):
+        return ()
+    counted = {_stem(word.norm) for word in _behind_numbers(told, lang)}
+    return tuple([number for number in strange if found[number] >= _TELLING or _counts_any(text, number, counted, lang)])
+
+
+def _known_numbers(told: str) -> set[int]:
+    """The numbers in a text, in digits or, in English, Chinese and Japanese, in words."""
+    known = {int(digits) for match in _ANY_DIGITS.finditer(told) for digits in _readings(match[0]) if len(digits) < 16}
+    known.update(value for value, _ in _han_numbers(told) if value)
+    total = part = 0
+    for word in [*read(told.replace("-", " "), "en"), None]:
+        norm = word.norm if word is not None else ""
+        value = _value(norm)
+        if value is None and norm in _SCALES:
+            part = (part or 1) * _SCALES[norm]
+            total, part = (total + part, 0) if norm == "thousand" else (total, part)
+            known.update({part, total + part})
+        elif value is not None:
+            part += value
+            known.update({value, part, total + part})
+        elif norm != "and":
+            total = part = 0
+        known.update({_ORDINALS[norm]} if norm in _ORDINALS else ())
+    return known
+
+
+def _readings(digits: str) -> Iterator[str]:
+    """The numbers for which some digits with separators may stand: "1,000" for a thousand; "3. 12" for three and for twelve."""
+    yield re.sub(r"\D", "", digits)
+    yield from re.findall(r"\d+", digits)
+
+
+def _behind_numbers(text: str, lang: str) -> Iterator[Word]:
+    """What a text counts: the words right behind its numbers."""
+    words = read(text, lang if lang not in UNSPACED else "en")
+    return (after for word, after in pairwise(words) if word.marks & NUMBER and not after.marks & (STOP | NUMBER))
+
+
+def _is_date(text: str, number: str, lang: str) -> bool:
+    """Whether a number only says which day, month or room it is: "day 14", "14 June"."""
+    before, _, after = text.partition(number)
+    around = [*read(before[-24:], lang)[-1:], *read(after[:24], lang)[:1]] if lang not in UNSPACED else []
+    return any(is_month(word, lang) for word in around) or (
+        bool(before) and bool(around) and belongs(around[0].norm, "counter", lang) and not around[0].marks & BREAKS
+    )
+
+
+def _counts_any(text: str, number: str, counted: Collection[str], lang: str) -> bool:
+    """Whether a small number counts what the sources count, too."""
+    after = text.partition(number)[2].lstrip()
+    words = read(after.partition("\n")[0][:60], lang if lang not in UNSPACED else "en")
+    return bool(words) and after[:1].isalpha() and _stem(words[0].norm) in counted
+
+
 # --- what is added ---------------------------------------------------------------------------------------------------
 
 _ALSO = {"de": "Außerdem: ", "fr": "Aussi : ", "es": "También: ", "ru": "Также: ", "zh": "另有：", "ja": "ほかに："}
@@ -286,192 +391,3 @@ def complete(summary: str, lost: Sequence[str]) -> str:
         told += "。" if lang in UNSPACED else "."
     named = also(lang) + ("、" if lang in UNSPACED else ", ").join(lost) + ("。" if lang in UNSPACED else ".")
     return f"{told}{'' if lang in UNSPACED or not told else ' '}{named}"
-
-
-# --- what is no summary ----------------------------------------------------------------------------------------------
-
-_CANNOT = r"(?:can't|cannot|can not|unable|won't|not able)"
-_REFUSAL = Pattern(
-    rf"\W*(?:(?:i'?m|i am) (?:really |very |so |truly )?sorry,?(?: but)?,? (?:i|as an ai|that)\b.{{0,30}}{_CANNOT}"
-    rf"|sorry,? (?:but )?(?:i|as an ai)\b.{{0,20}}{_CANNOT}|(?:i apologi[sz]e|my apologies)\b.{{0,40}}(?:{_CANNOT}|but)"
-    r"|(?:unfortunately,? )?(?:i|we) (?:can't|cannot|can not|am unable to|am not able to|won't) (?:assist|help with|provide|summari[sz]e"
-    r"|comply|fulfil|continue with|process|create|generate|complete|access|discuss|engage|do that|answer)"
-    r"|as an? (?:ai|artificial|large language|language model)|(?:i am|i'm) an? (?:ai|language model)"
-    r"|(?:please|could you|can you)(?: please)? (?:provide|share|paste|send|give me)\b"
-    r".{0,40}(?:text|turns?|conversation|content|story|transcript|summar)"
-    r"|(?:there is|there's|i see|you haven't provided|no) (?:no )?(?:text|content|conversation)\b.{0,20}to summari[sz]e"
-    r"|es tut mir leid,? (?:aber )?ich (?:kann|darf)|als (?:ki|künstliche|sprachmodell)\b|ich kann (?:dabei|das|diese anfrage) nicht"
-    r"|(?:je suis )?désolée?,? (?:mais )?je ne (?:peux|puis)|en tant qu'(?:ia|intelligence)\b"
-    r"|lo siento,? (?:pero )?no (?:puedo|me es)|como (?:una )?(?:ia|inteligencia artificial|modelo de lenguaje)\b"
-    r"|(?:извините|простите|к сожалению),? (?:но )?я не могу|как (?:языковая модель|ии)\b"
-    r"|(?:很?抱歉|对不起)[，,].{0,8}(?:无法|不能)|作为(?:一个)?(?:AI|人工智能|语言模型)"
-    r"|申し訳(?:ありません|ございません)が.{0,40}(?:でき|ませ)|(?:私は)?AI(?:言語モデル)?として)",
-    re.I | re.S,
-)
-_ERROR = Pattern(
-    r"traceback \(most recent call last\)|\b(?:rate.?limit(?:ed|s)?|too many requests|internal server error|bad gateway|service unavailable"
-    r"|gateway time-?out|insufficient_quota|quota exceeded|invalid api key|incorrect api key|unauthorized|context.?length|maximum context"
-    r"|overloaded_error|model is overloaded|connection (?:refused|reset|timed out|error)|re(?:ad|quest) timed out|apierror|httperror"
-    r"|statuscode)\b|\b(?:status|http|code|error)\W{0,3}(?:4\d\d|5\d\d)\b|\b(?:4\d\d|5\d\d) (?:error|client error|server error)\b",
-    re.I,
-)
-_ERROR_HEAD = Pattern(
-    r"\s*(?:\[?(?:error|exception|fatal|warning|err)\]?\s*[:(\[-]|\w*(?:error|exception)\b\s*[:(]|<(?:!doctype|html|\?xml|head|body)\b)",
-    re.I,
-)
-_NOTHING = Pattern(r"\W*(?:null|none|undefined|nan|n/?a|true|false|ok|okay|test|todo|summary)?\W*", re.I)
-_REPEATED = Pattern(r"(.)\1{15,}|(.{2,12}?)\2{9,}", re.S)
-_EMPTY = Pattern(
-    r"(?:(?:sure|okay|ok|well)\W+)?(?:(?:there (?:is|was) )?nothing (?:\w+ ){0,2}?(?:happen(?:s|ed)|to (?:report|tell|summari[sz]e))"
-    r"|(?:i|we) (?:refuse|decline))\W*",
-    re.I,
-)
-_IDLE_SIGNS = "的了着过是有我你您他她它们这那不没也都就和与个一么什吗呢吧很何"
-_IDLE_PAIR = Pattern(rf"[\u3041-\u309f]{{2}}|[{_IDLE_SIGNS}]|.[{_IDLE_SIGNS}]")
-_OTHER_SCRIPTS = "\u0590"
-"""From here on words have what they mean elsewhere than at their beginning, or no blanks between them."""
-_RUN = 6
-"""So many words in a row are no accident."""
-_FEW = 40
-"""So many tokens are about two sentences."""
-
-
-def refuse(summary: str, sources: Sequence[str], asked: str = "") -> str | None:
-    """Why a model's answer cannot stand for its sources, or None if it can. `asked`: what the model was told to do."""
-    text = summary.strip().replace("’", "'")
-    told = "\n".join(sources).replace("’", "'")
-    if not text:
-        return "it is empty"
-    if not _is_shorter(text, sources):
-        return "it is no shorter than what it was made from"
-    try:
-        rim.text(text, "it")
-    except InvalidInput as exc:
-        return str(exc)
-    if declines(text, told):
-        return "the model declines"
-    if recites(text, told, asked):
-        return "it repeats what the model was told to do"
-    return unfit(text, told) or _void(text, told) or _foreign(text, told) or _invented(text, told)
-
-
-def _is_shorter(text: str, sources: Sequence[str]) -> bool:
-    """Whether it takes less room than its sources, each counted as one line, which a fold is shown as. Of a few words nothing can be
-    left out: they may come back as they were."""
-    given, taken = (estimate_tokens(" ".join(one.split())) for one in (" ".join(sources), text))
-    return taken < given or taken == given <= _FEW
-
-
-def unfit(text: str, told: str) -> str | None:
-    """Why a text is no prose at all but an error or noise, or None. What stands in `told` may be said again."""
-    return _error(text, told) or _noise(text)
-
-
-def is_error(text: str, told: str) -> bool:
-    """Whether a text is that of an error, and not in words of the story: whoever gives it has not answered."""
-    return bool(text) and _error(text.replace("’", "'"), told.replace("’", "'")) is not None
-
-
-def declines(text: str, told: str) -> bool:
-    """Whether a model refuses to answer, and not in words of the story."""
-    match = _REFUSAL.match(text)
-    return match is not None and match[0].strip().lower() not in told.lower()
-
-
-def recites(text: str, told: str, asked: str) -> bool:
-    """Whether a text has a run of words from what was asked, and not from the story: small models say their instructions again."""
-    return not _runs(text).isdisjoint(_runs(asked) - _runs(told))
-
-
-def _runs(text: str) -> set[tuple[str, ...]]:
-    words = re.findall(r"\w+", text.casefold())
-    return {tuple(words[at : at + _RUN]) for at in range(len(words) - _RUN + 1)}
-
-
-def _error(text: str, told: str) -> str | None:
-    """An error, unless the story itself speaks so."""
-    if text[0] in "{[" and _is_json(text):
-        return "it is JSON, not prose"
-    head = _ERROR_HEAD.match(text)
-    if head and head[0].strip().lower() not in told.lower():
-        return "it is an error message"
-    error = _ERROR.search(text[:400])
-    if error and error[0].lower() not in told.lower() and (len(text) < 400 or error.start() < 80):
-        return "it is an error message"
-    return None
-
-
-def _is_json(text: str) -> bool:
-    try:
-        return isinstance(json.loads(text), dict | list)
-    except (ValueError, RecursionError):
-        return bool(re.match(r'[{\[]\s*"?(?:error|detail|message|code|status)"?\s*:', text, re.I))
-
-
-def _noise(text: str) -> str | None:
-    """No words, next to no letters, or the same over and over."""
-    letters = sum(char.isalnum() for char in text)
-    signs = sum(not char.isspace() for char in text)
-    if letters * 2 < signs or not any(char.isalpha() for char in text) or _NOTHING.fullmatch(text):
-        return "it has no words"
-    words = text.lower().split()
-    if (len(set(text)) < 4 and len(text) > 5) or _REPEATED.search(text) or (len(words) >= 20 and len(set(words)) * 6 < len(words)):
-        return "it repeats itself"
-    return None
-
-
-def _void(text: str, told: str) -> str | None:
-    """An answer that tells nothing in any story, unless this one says so."""
-    said = text.strip(".!? ").lower()
-    return "it tells nothing" if _EMPTY.fullmatch(text) and said not in told.lower() else None
-
-
-def _foreign(text: str, told: str) -> str | None:
-    """Nothing in common with the sources, however short it is. A translation has other words, and may."""
-    lang = language(told, "")
-    if language(text, lang) != lang:
-        return None
-    content, known = content_of(text, lang or "en"), content_of(told, lang or "en")
-    common = common_to(content, known)
-    if known and (not common or (len(content) >= 40 and len(common) * 25 < len(content))):
-        return "it has nothing in common with what it was made from"
-    return None
-
-
-def _invented(text: str, told: str) -> str | None:
-    """Someone whom the sources do not know, in a text that has less than half of its words from them."""
-    lang = language(told)
-    if language(text, lang) != lang:
-        return None
-    content, known = content_of(text, lang), told.lower()
-    if 2 * len(common_to(content, content_of(told, lang))) >= len(content):
-        return None
-    stranger = next((name for name in find_names(text) if not any(word.lower() in known for word in name.split())), None)
-    return f"it tells of {stranger}, whom what it was made from does not know" if stranger else None
-
-
-def common_to(content: set[str], known: set[str]) -> set[str]:
-    """What of a text's content the sources have too, with a letter more or less: "rents" for "rent", "Haus" for "Häuser"."""
-    shorter = {root[:-1] for root in known if len(root) > 3}
-    return {root for root in content if root in known or root in shorter or (len(root) > 3 and root[:-1] in known)}
-
-
-def content_of(text: str, lang: str) -> set[str]:
-    """The words that carry a text, its names and its numbers; words cut to their beginnings, of scripts without blanks pairs of signs."""
-    if lang in UNSPACED:
-        return {*_pairs("".join(CJK.findall(text))), *re.findall(r"[a-z]{2,}|\d+", text.lower())}
-    words = [word for word in read(text, lang) if word.norm.strip("-'") and not word.marks & SMALL]
-    told = [word.norm for word in words if len(word.norm) > 2 or word.norm[0].isdigit() or word.plain[:2].istitle()]
-    return set().union(*(_pairs(norm) if norm[0] >= _OTHER_SCRIPTS else [_root(norm)] for norm in told))
-
-
-def _root(norm: str) -> str:
-    """A word's beginning, without marks on its letters: what most of its forms have in common."""
-    if norm.isascii():
-        return norm[:5]
-    return "".join([letter for letter in normalize("NFD", norm) if not combining(letter)])[:5]
-
-
-def _pairs(signs: str) -> list[str]:
-    """Signs side by side, but for those that only hold a sentence together."""
-    return [pair for pair in map("".join, pairwise(signs)) if not _IDLE_PAIR.match(pair)]

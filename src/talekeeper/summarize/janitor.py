@@ -20,27 +20,33 @@ from talekeeper import rim
 from talekeeper.errors import SummaryFailed, WrongType, reason_of
 from talekeeper.model import Sentence
 from talekeeper.ports import ChatModel, Message, Spending
-from talekeeper.summarize import attribution, faithful, posing
+from talekeeper.summarize import attribution, faithful, posing, refusal
 from talekeeper.summarize.retelling import Telling, as_turn, retell
 from talekeeper.summarize.sentences import split_sentences
 from talekeeper.summarize.words import language
+from talekeeper.summarize.wrapping import unwrapped
 from talekeeper.tokens import estimate_tokens
 
 PROMPT = resources.files("talekeeper.summarize").joinpath("janitor.md").read_text("utf-8")
 FAR_TOO_LONG = 100_000
 """An answer of more signs, and of more than all that was asked, is refused unread."""
 _WISH = "These must not be missing: {lost}. Write the whole again with them, in the same form and no longer."
+_STRAY = "These numbers are in none of the turns: {stray}. Write the whole again without them, in the same form and no longer."
 _TELLING = 4
 """Where so many names must survive and none is there, nor anything else that must, the summary is about something else."""
+_CITED = re.compile(r"\S.*?(?:[.!?…][\"”»’)]*(?:\s*\[[^\]\n]*\])*(?:\s+|\Z)|[。！？](?:\s*\[[^\]\n]*\])*\s*|\n+|\Z)")
+"""A sentence with what it cites."""
 _CITATION = re.compile(r"(?<!\s)\s*\[\s*(\d+(?:\s*[,;–-]\s*\d+)*)\s*\]")
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A turn or a smaller fold as a model sees it, with the ids of the turns it stands for."""
+    """A turn or a smaller fold as a model sees it, with the ids of the turns it stands for. `at`: the entry at which that was, of what
+    stands in a smaller fold."""
 
     text: str
     sources: tuple[str, ...]
+    at: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,36 +73,47 @@ class Janitor:
             {"role": "system", "content": asked},
             {"role": "user", "content": "\n".join(f"[{number}] {text}" for number, text in enumerate(texts, 1))},
         ]
-        answer = await self._ask(messages, spend)
+        answer = unwrapped(await self._ask(messages, spend), "\n".join(texts), len(texts))
         summary = _check(answer, texts, asked, spend)
         await asyncio.sleep(0)  # a long turn takes its time: others get theirs
         needed = faithful.must_survive(texts, known, limit=limit)
         lost: Sequence[str] = faithful.missing(summary, needed)
         await asyncio.sleep(0)
         told, rest = retell(summary, lost, texts, limit=limit)
-        if lost:
-            wish = "; ".join([*(telling.text.rstrip(".") for telling in told), *rest])
+        stray = faithful.strange_numbers(summary, texts)
+        if lost or stray:
+            missed = "; ".join([*(telling.text.rstrip(".") for telling in told), *rest])
+            wish = " ".join([_WISH.format(lost=missed)] * bool(lost) + [_STRAY.format(stray="; ".join(stray))] * bool(stray))
             better, lost = await self._repair(messages, answer, lost, needed, texts, wish, spend)
+            if stray and (stray := faithful.strange_numbers(_uncited(better), texts)):
+                better = _without(better, stray)
+                lost = faithful.missing(_uncited(better), needed)
+                if not _uncited(better).strip():
+                    spend(Spending(failures=1))
+                    reason = f"the model's summary was refused: it counts {stray[0]}, as nothing does that it was made from"
+                    raise SummaryFailed(reason, answered=True)
             if better != answer:
                 answer = better
                 told, rest = retell(_uncited(answer), lost, texts, limit=limit)
         if needed and len(lost) == len(needed) and _names(needed) >= _TELLING:
             spend(Spending(failures=1))
             raise SummaryFailed("the model's summary was refused: it names nobody and nothing of what must survive", answered=True)
-        return (*cite(answer, pieces), *_added(told, rest, pieces))
+        return (*_in_time(cite(answer, pieces), pieces), *_added(told, rest, pieces))
 
     async def _repair(
         self, messages: Sequence[Message], answer: str, lost: Sequence[str], needed: Sequence[str], texts: Sequence[str],
         wish: str, spend: Callable[[Spending], None],
     ) -> tuple[str, Sequence[str]]:  # fmt: skip
-        """One more try, told what is missing; the better of the two answers."""
-        wished: Message = {"role": "user", "content": _WISH.format(lost=wish)}
+        """One more try, told what is missing, and what is made up; the better of the two answers."""
+        wished: Message = {"role": "user", "content": wish}
         try:
-            again = await self._ask([*messages, {"role": "assistant", "content": answer}, wished], spend)
-            still = faithful.missing(_check(again, texts, f"{messages[0]['content']}\n{_WISH}", spend), needed)
+            said = await self._ask([*messages, {"role": "assistant", "content": answer}, wished], spend)
+            again = unwrapped(said, "\n".join(texts), len(texts))
+            still = faithful.missing(_check(again, texts, f"{messages[0]['content']}\n{_WISH}\n{_STRAY}", spend), needed)
         except SummaryFailed:
             return answer, lost
-        return (again, still) if len(still) < len(lost) else (answer, lost)
+        stray, before = (len(faithful.strange_numbers(_uncited(one), texts)) for one in (again, answer))
+        return (again, still) if (stray, len(still)) < (before, len(lost)) else (answer, lost)
 
     async def _ask(self, messages: Sequence[Message], spend: Callable[[Spending], None]) -> str:
         asked = sum(estimate_tokens(message["content"]) for message in messages)
@@ -137,6 +154,12 @@ def _names(needed: Sequence[str]) -> int:
     return sum(thing[:1].isupper() for thing in needed)
 
 
+def _without(answer: str, numbers: Sequence[str]) -> str:
+    """The answer without the sentences that hold one of the numbers, and without what these cite."""
+    held = re.compile(r"(?<!\d)(?:" + "|".join(map(re.escape, numbers)) + r")(?!\d)")
+    return "".join([piece[0] for piece in _CITED.finditer(answer) if not held.search(_CITATION.sub("", piece[0]))]).strip()
+
+
 def _uncited(answer: str) -> str:
     return _CITATION.sub("", answer).strip()
 
@@ -144,20 +167,29 @@ def _uncited(answer: str) -> str:
 def _check(answer: str, texts: Sequence[str], asked: str, spend: Callable[[Spending], None]) -> str:
     """The summary without its citations. Who answers with an error has not answered: the next fold would fare no better."""
     summary = _uncited(answer)
-    reason = faithful.refuse(summary, texts, asked)
+    reason = refusal.refuse(summary, texts, asked)
     if reason is not None:
         spend(Spending(failures=1))
-        raise SummaryFailed(f"the model's summary was refused: {reason}", answered=not faithful.is_error(summary, "\n".join(texts)))
+        raise SummaryFailed(f"the model's summary was refused: {reason}", answered=not refusal.is_error(summary, "\n".join(texts)))
     return summary
 
 
 def _added(told: Sequence[Telling], rest: Sequence[str], pieces: Sequence[Piece]) -> Iterator[Sentence]:
     """What a summary has lost, in sentences of its pieces as far as there is room, and by name."""
     for telling in told:
-        yield Sentence(telling.text, pieces[telling.source].sources)
+        yield Sentence(telling.text, pieces[telling.source].sources, at=pieces[telling.source].at)
     if rest:
         sources = tuple(dict.fromkeys(source for piece in pieces for source in piece.sources))
-        yield Sentence(faithful.complete("", rest).strip(), sources, estimated=True)
+        yield Sentence(faithful.complete("", rest).strip(), sources, estimated=True, at=pieces[-1].at)
+
+
+def _in_time(sentences: Sequence[Sentence], pieces: Sequence[Piece]) -> Iterator[Sentence]:
+    """The sentences, each with when that was of which it tells, and no earlier than the one before it: in one larger fold may stand what a
+    channel heard long ago and what it heard last, and in another what the rest heard meanwhile."""
+    times, at = {source: piece.at for piece in reversed(pieces) for source in piece.sources}, 0
+    for sentence in sentences:
+        at = max(at, min([times[source] for source in sentence.sources], default=0))
+        yield sentence._replace(at=at)
 
 
 def cite(answer: str, pieces: Sequence[Piece]) -> tuple[Sentence, ...]:

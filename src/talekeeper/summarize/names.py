@@ -332,6 +332,8 @@ def numbers_in(words: Sequence[Word], lang: str) -> list[str]:
             at += 1
             continue
         stop = _noun_end(words, end, lang)
+        if stop > end and _is_told_apart(words, at, lang):
+            stop = end
         start = at - 1 if stop == end and at and _is_counter(words[at - 1], lang) else at
         if stop - start > end - at or _OWN_UNIT.fullmatch(words[end - 1].plain):
             *first, last = words[start:stop]
@@ -343,6 +345,13 @@ def numbers_in(words: Sequence[Word], lang: str) -> list[str]:
 def _is_counter(word: Word, lang: str) -> bool:
     """Whether a number behind a word says which of them it is: "day 8", "June 14"."""
     return not word.marks & BREAKS and (belongs(word.norm, "counter", lang) or is_month(word, lang))
+
+
+def _is_told_apart(words: Sequence[Word], at: int, lang: str) -> bool:
+    """Whether a number in digits only says which: of "the rain of day 4 goes on", not of "on that day 4 goblins came"."""
+    if lang != "en" or not at or not words[at].norm[:1].isdigit() or not _is_counter(words[at - 1], lang):
+        return False
+    return at < 2 or (words[at - 2].norm in listed("preposition") and not words[at - 2].marks & BREAKS)
 
 
 def is_month(word: Word, lang: str) -> bool:
@@ -458,10 +467,10 @@ class Reading:
 
 def _marks_outside(row: Row, named: Iterable[list[int]]) -> int:
     """The marks of a sentence. A word within a name is no cue: nobody drowned in "the Drowned Rat"."""
-    marks: Sequence[int] = row.marks
-    if cues := [at for places in named for at in places if marks[at] & CUE_MARKS]:
-        marks = [mark & ~CUE_MARKS if at in cues else mark for at, mark in enumerate(marks)]
-    return reduce(or_, marks, 0)
+    marks = reduce(or_, row.marks, 0)
+    if marks & CUE_MARKS and (cues := [at for places in named for at in places if row.marks[at] & CUE_MARKS]):
+        marks = reduce(or_, [mark & ~CUE_MARKS if at in cues else mark for at, mark in enumerate(row.marks)])
+    return marks
 
 
 def study(text: str, lang: str) -> Reading:

@@ -36,7 +36,7 @@ def may_mislead(text: str, own: str) -> bool:
     """Whether something in a text may be taken for what another says, or for a place, if its speaker is not named before it.
 
     `own`: the speaker's name, which may well stand there."""
-    if _SUSPECT.search(text) is None:
+    if not _is_suspect(text):
         return False
     if _PLACE.search(text) is not None or breaks_out(text, own):
         return True
@@ -46,9 +46,16 @@ def may_mislead(text: str, own: str) -> bool:
 def breaks_out(text: str, own: str) -> bool:
     """Whether something in a text may be taken for what another says though its speaker is named before it: a role, or a mark that closes
     what nobody has opened."""
-    if _SUSPECT.search(text) is None:
+    if not _is_suspect(text):
         return False
     return any(not _is_own(name, own) for name in roles(text)) or _closes(text)
+
+
+def _is_suspect(text: str) -> bool:
+    """Whether a text has any mark that matters here: most have none."""
+    if text.isascii():
+        return ":" in text or '"' in text or "(" in text or "[" in text
+    return _SUSPECT.search(text) is not None
 
 
 def roles(text: str) -> Iterator[str]:

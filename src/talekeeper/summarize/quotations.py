@@ -19,6 +19,7 @@ _SINGLE = Pattern(r"(?<!\w)['‘](?=\w)((?:[^'‘’]|(?<=\w)['’](?=\w)|(?<=s)
 _STAR = Pattern(r"(?<![\w*])\*(?=[\w\"'“‘„«—–])|(?<=[^\s*])\*(?![\w*])")
 STARRED = Pattern(r"\*+[^*]+\*+")
 _BLOCK = Pattern(r"^>[^\n]*(?:\n>[^\n]*)*", re.M)
+_STARRED_QUOTE = Pattern(r"(?<![\w*])(\*{1,3})([\"“„«「][^*\"“”„«»「」]+[\"“”«»」])\1(?![\w*])")
 _ONE_STARRED = Pattern(r"\*[^*]+\*")
 _TURNED = Pattern(r"(?<![^\s(\[])»(?=[\w…])|(?<=[\w.!?…,;*])«(?!\w)")
 """Marks of a German quotation: »so«, where others write «so»."""
@@ -64,8 +65,16 @@ def unquoted(text: str, inside: bool) -> tuple[str, bool]:
 
 
 def double_quoted(text: str) -> str:
-    """What is told, with quotations between single marks between double ones: an apostrophe is no mark, and no quotation is cut open."""
-    return _SINGLE.sub(r"“\1”", text) if ("'" in text or "‘" in text) and not has_marks(text) else text
+    """The text with quotations between single marks between double ones: an apostrophe is no mark, and no quotation is cut open."""
+    may_open = "‘" in text
+    if not may_open and "'" in text:  # most stand within a word
+        may_open = " '" in text or text[0] == "'" or "\n'" in text or "('" in text or "—'" in text
+    return _SINGLE.sub(r"“\1”", text) if may_open and not has_marks(text) else text
+
+
+def unstarred(text: str) -> str:
+    """The text without stars right around a quotation, which would be cut where it ends within them: *"Stop. Go back."*"""
+    return _STARRED_QUOTE.sub(r"\2", text)
 
 
 def with_stars(sentences: Sequence[str]) -> list[str]:

@@ -13,6 +13,12 @@ from talekeeper.summarize.names import Reading
 from talekeeper.summarize.words import CJK, Pattern, listed, side_by_side
 
 _BOUNDARY = Pattern(r"[.!?…。！？\n][.!?…。！？]*(?:\s?»(?=\s|$)|[«“](?=\s|$)|[\"'”’)\]_」』）》]|(?<![”」』])\*|\*(?!\w))*\s*")
+_ASCII_BOUNDARY = Pattern(r"[.!?\n][.!?]*[\"')\]_*]*\s*")
+"""What of that is ASCII: a text that is nothing else is cut in the same places by it, and sooner."""
+_ROW = Pattern(r"^(\|[ \t].*)$", re.M)
+DASHES = "—–"
+"""Where there are no quotation marks, what someone says begins with one of these."""
+_LINE = Pattern(rf"^(\|[ \t].*|[ \t]*[{DASHES}].{{1,240}})$", re.M)
 _CLAUSE = Pattern(r"(?<=[,;:])\s+|(?<=[，、；：])|(?<!\s)\s+(?=(?:and|but|then|so|und|aber|dann|et|mais|puis|y|pero|luego|и|но|потом)\s)")
 _CJK_TAG = Pattern(r"[^。！？…\n「『“]{0,8}(?:说|道|问|喊|答|と[言叫答尋囁])")
 _FIRST_WORD = Pattern(r"\w+")
@@ -21,10 +27,19 @@ LONGEST = 60
 
 
 def split_sentences(text: str) -> list[str]:
-    """The sentences of a text, each with its closing marks; overlong ones in clauses."""
+    """The sentences of a text, each with its closing marks; overlong ones in clauses. The row of a table is one, and a line that begins
+    with a dash: what someone says there, and that they say it, no mark sets apart."""
+    dashed = not text.isascii() and ("—" in text or "–" in text)
+    if not dashed and "| " not in text:
+        return _split(text)
+    parts = enumerate((_LINE if dashed else _ROW).split(text))
+    return [sentence for at, part in parts for sentence in ([part.strip()] if at % 2 else _split(part))]
+
+
+def _split(text: str) -> list[str]:
     sentences: list[str] = []
     start = 0
-    for match in _BOUNDARY.finditer(text):
+    for match in (_ASCII_BOUNDARY if text.isascii() else _BOUNDARY).finditer(text):
         end = match.end()
         if end < len(text) and not _is_boundary(text, start, match):
             continue
@@ -54,7 +69,7 @@ def _is_boundary(text: str, start: int, match: re.Match[str]) -> bool:
         return True
     at = match.start()
     before = text[max(start, at - 12) : at].split()
-    word = before[-1].lstrip("\"'“„‘«([") if before else ""
+    word = before[-1].lstrip("\"'“„‘«([*_") if before else ""
     if word.isdigit():
         following = _FIRST_WORD.match(text, match.end())
         return not (len(word) < 3 and (start + len(word) == at or (following and following[0] in listed("month"))))
@@ -108,6 +123,8 @@ class Draft:
     estimated: bool = False
     outside: str | None = None  # what is not in quotes, if something is
     voice: str = ""
+    quoted: bool = False  # whether a seat quotes it in its own turn, and says it not for itself
+    who: str = ""  # the name that was found for the "he" it tells of
     gender: str = ""  # of the one it tells of, once a "he" or a "she" has meant them
     text: str = ""
     reading: Reading = UNREAD
@@ -117,5 +134,6 @@ class Draft:
     place: str = ""
     at: int = 0
     dangling: bool = False  # whether it begins with a "He" of whom only the sentence before it tells
+    clear: int = 1 << 30  # so many of its words are about the one with whom it begins: the "he" behind them may be someone else
     opens: bool = False  # whether a paragraph begins with it
     reply: bool = False  # whether it begins with a quotation right behind another's: as a rule, someone else answers

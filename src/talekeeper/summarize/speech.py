@@ -10,6 +10,8 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
+from talekeeper.summarize.hearsay import find_quoted
+from talekeeper.summarize.layout import bare, without_layout
 from talekeeper.summarize.names import study
 from talekeeper.summarize.persons import doer_beside, find_tellers, he_of, meant, subject_name
 from talekeeper.summarize.quotations import (
@@ -22,9 +24,10 @@ from talekeeper.summarize.quotations import (
     together,
     unblocked,
     unquoted,
+    unstarred,
     with_stars,
 )
-from talekeeper.summarize.sentences import Draft, split_sentences
+from talekeeper.summarize.sentences import DASHES, Draft, split_sentences
 from talekeeper.summarize.words import MARK, SAY, UNSPACED, has_phrase, holds, listed, phrases_in, read
 
 _BOND = MARK["promise"] | MARK["decide"]
@@ -40,26 +43,48 @@ _WRITTEN = 3.0
 """What it is worth that a sentence tells what is written: nobody puts up a note in a story that does not matter."""
 
 
-def drafts_of(text: str, lang: str, spoken: bool, whole: str, *, lent: bool = False) -> list[Draft]:
+def drafts_of(text: str, lang: str, spoken: bool, whole: str, *, lent: bool = False, own: str = "") -> list[Draft]:
     """The sentences of a turn's text, read; quotations over several sentences get their marks back, and their speaker.
 
-    `spoken`: it is said, not told. `whole`: all that was said, where its phrases are. `lent`: where nobody else is plain, a voice that
-    the narrator lends speaks."""
-    if not spoken:
-        text = double_quoted((unblocked(text, lang).strip() or text) if ">" in text else text)
+    `spoken`: it is said, not told, by the seat `own`. `whole`: all that was said, where its phrases are. `lent`: where nobody else is
+    plain, a voice that the narrator lends speaks."""
+    text = without_layout(text)
+    if not spoken and ">" in text:
+        text = unblocked(text, lang).strip() or text
+    text = double_quoted(text)
     quotes = has_marks(text)
+    if quotes and "*" in text:
+        text = unstarred(text)
     sentences, openings = _paragraphs(text) if quotes and "\n\n" in text else (split_sentences(text), ())
+    if "| " in text:
+        sentences = list(map(bare, sentences))
     if "*" in text:
         sentences = with_stars(sentences)
     if quotes:
-        drafts = _with_tellers(_quoting(sentences, openings, lang, spoken, whole), colon=":" in text or "：" in text)
+        drafts = _quoting(sentences, openings, lang, spoken, whole)
+        if spoken:
+            find_quoted(drafts, own)
+        else:
+            _find_tellers_of(drafts)
+        if ":" in text or "：" in text:
+            _weigh_written(drafts)
         return drafts if spoken or lent else _joined(drafts)
     drafts = []
     for sentence in sentences:
         drafts.append(Draft(sentence, lang, reading=study(sentence, lang)))
         if len(drafts) > 1:
             _join_leaning(drafts, spoken, whole)
+    if not spoken and not text.isascii():
+        for draft in drafts:
+            draft.voice = _behind_a_dash(draft) if draft.body[0] in DASHES else ""
     return drafts
+
+
+def _behind_a_dash(draft: Draft) -> str:
+    """Who says what stands behind a dash: whoever is named beside the only word for it."""
+    said = [at for at, word in enumerate(draft.reading.words) if word.marks & SAY]
+    beside = [name.text for name in draft.reading.names if name.places and {name.places[0] - 1, name.places[-1] + 1} & {*said}]
+    return beside[0] if len(beside) == len(said) == 1 else ""
 
 
 def _paragraphs(text: str) -> tuple[list[str], Collection[int]]:
@@ -76,20 +101,23 @@ def _quoting(sentences: Iterable[str], openings: Collection[int], lang: str, spo
 
     `openings`: which of them begin a paragraph."""
     drafts: list[Draft] = []
-    inside, opening, heard = False, '"', False  # heard: something is quoted in the paragraph before
+    inside, heard = False, False  # heard: something is quoted in the paragraph before
+    opening, gap = '"', ""  # gap: what French has between its marks and the words
     quotes = False
     for at, sentence in enumerate(sentences):
         if opens := at in openings:
             heard, quotes = quotes, False
         was, told = inside, not inside and not has_marks(sentence)
         quotes = quotes or not told
-        reply = not (was or spoken) and sentence[0] in OPENING and bool(drafts)
-        reply = reply and (heard if opens else drafts[-1].body[-1] in CLOSING)
+        reply = not was and sentence[0] in OPENING and bool(drafts)
+        reply = reply and (heard and not spoken if opens else drafts[-1].body[-1] in CLOSING)
         outside, inside = (None, False) if told else unquoted(sentence, inside)
-        body = f"{opening}{sentence}" if was else sentence
+        body = f"{opening}{gap}{sentence}" if was else sentence
         if inside:
-            opening = next((mark for mark in reversed(MARKS.findall(sentence)) if mark in PARTNER), opening)
-            body += PARTNER[opening]
+            opening = next((mark for mark in reversed(MARKS.findall(body)) if mark in PARTNER), opening)
+            behind = body.rfind(opening) + 1
+            gap = body[behind : behind + 1] if body[behind : behind + 1].isspace() else ""
+            body += gap + PARTNER[opening]
         if drafts and drafts[-1].outside == "" and body == sentence and _is_tag(sentence, lang):
             before = drafts.pop()
             body, opens, reply = f"{before.body} {sentence}", before.opens, before.reply
@@ -105,14 +133,17 @@ def _quoting(sentences: Iterable[str], openings: Collection[int], lang: str, spo
     return drafts
 
 
-def _with_tellers(drafts: list[Draft], *, colon: bool) -> list[Draft]:
-    """The same, each quotation with its speaker; and what is written somewhere with its worth, if there is a colon anywhere."""
+def _find_tellers_of(drafts: list[Draft]) -> None:
+    """Gives each quotation in what is told its speaker, if any is there that has none."""
     if any(draft.outside == "" or (draft.outside and he_of(draft.outside)) for draft in drafts):
         find_tellers(drafts)
-    for draft in drafts if colon else ():
+
+
+def _weigh_written(drafts: Iterable[Draft]) -> None:
+    """Gives what is written somewhere its worth."""
+    for draft in drafts:
         if draft.outside and _is_written(draft):
             draft.worth = _WRITTEN
-    return drafts
 
 
 def _joined(drafts: Sequence[Draft]) -> list[Draft]:
@@ -154,7 +185,9 @@ def _introduces(before: Draft, quoted: str) -> bool:
 def _is_written(draft: Draft) -> bool:
     """Whether a sentence tells what is written somewhere: `A note reads: "Come alone."`"""
     outside = draft.outside or ""
-    return (":" in draft.body or "：" in draft.body) and holds(outside, read(outside, draft.lang), "written", draft.lang)
+    return (":" in draft.body or "：" in draft.body) and holds(
+        outside, [word.norm for word in read(outside, draft.lang)], "written", draft.lang
+    )
 
 
 def _join_leaning(drafts: list[Draft], spoken: bool, whole: str) -> None:
@@ -165,7 +198,7 @@ def _join_leaning(drafts: list[Draft], spoken: bool, whole: str) -> None:
     one, other = before.reading, last.reading
     if not (one.marks | other.marks) & _MAY_LEAN and one.row.signs.isascii() and other.row.signs.isascii():  # and no phrase
         return
-    if (before.outside == "") != (last.outside == ""):
+    if (before.outside == "") != (last.outside == "") or last.body[0] in DASHES:
         return
     if _is_bare_vow(last, whole) or (len(drafts) == 2 and _is_bare_vow(before, whole)) or _leans(last, before, spoken, whole):
         if before.outside and last.outside and not spoken and doer_beside(last):
@@ -173,6 +206,13 @@ def _join_leaning(drafts: list[Draft], spoken: bool, whole: str) -> None:
         outside = None if before.outside is last.outside is None else f"{_beside_quotes(before)} {_beside_quotes(last)}".strip()
         body = together(before.body, last.body, last.lang)
         drafts[-2:] = [Draft(body, last.lang, outside=outside, reading=one.then(other), opens=before.opens, reply=before.reply)]
+        another = _begins_with_pronoun(last) and not _goes_on(before, other.words[0].norm)
+        drafts[-1].clear = min(before.clear, len(one.words)) if another else before.clear
+
+
+def _goes_on(before: Draft, lead: str) -> bool:
+    """Whether a sentence that begins with this pronoun is about the one with whom the sentence before it begins, or about no person."""
+    return lead not in listed("he") or _begins_with_pronoun(before) or meant(before, lead) != ""
 
 
 def _is_bare_vow(draft: Draft, whole: str) -> bool:

@@ -22,6 +22,7 @@ from talekeeper.summarize.words import (
     MONEY,
     NUMBER,
     OWNS,
+    PAYS,
     PERSON,
     PLACE,
     STOP,
@@ -134,13 +135,13 @@ def _item(draft: Draft, at: int) -> str:
 
 def vow(draft: Draft, turn: Turn) -> Vow | None:
     """The promise or the threat that a sentence makes."""
-    if draft.rank != PLAIN or is_question(draft) or settles(draft):
+    if draft.rank != PLAIN or is_question(draft) or (settles(draft) and not any(_seconds(draft))):
         return None
     telling = tuple(dict.fromkeys(telling_words(draft)))
     bare = len(telling) < _FEWEST and len(draft.reading.words) < _WHOLE and draft.lang not in UNSPACED
     promises = bool(draft.marks & _PROMISE) or bool(places_of(draft.reading.words, "oath", draft.lang))
     if _menaces(draft, turn) or (not promises and _bodes(draft)):
-        who = speaker_of(draft, turn) or doer(draft, turn)
+        who = speaker_of(draft, turn) or (doer(draft, turn) if draft.clear >= len(draft.reading.words) else "")
         return Vow("threat", who, clip(draft.text, LONGEST), telling) if who else None
     who = _promiser(draft, turn) if promises and not bare else ""
     return Vow("promise", who, clip(draft.text, LONGEST), telling) if who else None
@@ -149,7 +150,7 @@ def vow(draft: Draft, turn: Turn) -> Vow | None:
 def _menaces(draft: Draft, turn: Turn) -> bool:
     """Whether a sentence threatens: by a word for it, or by what the one who speaks will do to the one who is spoken to."""
     words, lang = draft.reading.words, draft.lang
-    if holds(draft.body, words, "menace", lang):
+    if holds(draft.body, draft.reading.row.norms, "menace", lang):
         return True
     harms = ((at, group == "maim") for group in ("harm", "maim") for at, _ in places_of(words, group, lang))
     return any(_harms(draft, at, maims) for at, maims in harms) and speaker_of(draft, turn) != ""
@@ -181,7 +182,7 @@ def _promiser(draft: Draft, turn: Turn) -> str:
     """Who gives their word here and now; to tell of it, to deny it or to ask for it is no promise."""
     speaker = speaker_of(draft, turn)
     if draft.lang in UNSPACED:
-        return speaker or doer(draft, turn)
+        return speaker or (doer(draft, turn) if draft.clear >= len(draft.reading.words) else "")
     words = draft.reading.words
     if speaker and any(not is_denied(draft, at, near=3) for at, _ in places_of(words, "oath", draft.lang)):
         return speaker
@@ -190,11 +191,22 @@ def _promiser(draft: Draft, turn: Turn) -> str:
             continue
         if not speaker:
             first = draft.reading.names[0].places[-1:] if draft.reading.names else []
-            return doer(draft, turn) if at - (first[0] if first else 0) <= 4 else ""
-        near = words[max(0, at - 3) : at + 3]
+            close = at - (first[0] if first else 0) <= 4 or at in _seconds(draft)
+            return doer(draft, turn) if close and at < draft.clear else ""
+        near = [*words[max(0, at - 3) : at + 3], *(words[:1] if at in _seconds(draft) else ())]
         if words[at].norm not in listed("told_again") and any(belongs(word.norm, "ego", draft.lang) for word in near):
             return speaker
     return ""
+
+
+def _seconds(draft: Draft) -> Iterator[int]:
+    """Where a word is given as a second thing that the same one does: "I pay Pim 6 silver and promise to find Tam"."""
+    words, lang = draft.reading.words, draft.lang
+    for at, word in enumerate(words[:-2]):
+        if word.marks & _PROMISE and at > 1:
+            before = words[at - 2] if belongs(words[at - 1].norm, "ego", lang) else words[at - 1]
+            if before.norm in listed("and"):
+                yield at
 
 
 def telling_words(draft: Draft) -> Iterator[str]:
@@ -214,7 +226,7 @@ def ends(draft: Draft) -> Iterator[End]:
         return
     yield from _fates(draft)
     words = draft.reading.words
-    if draft.lang not in UNSPACED and holds(draft.body, words, "spent", draft.lang):
+    if draft.lang not in UNSPACED and holds(draft.body, draft.reading.row.norms, "spent", draft.lang):
         for at, word in enumerate(words):
             if word.marks & THING:
                 item = _item(draft, at)
@@ -250,10 +262,34 @@ def _is_so(draft: Draft, at: int, end: int) -> bool:
 
 def settles(draft: Draft) -> bool:
     """Whether a sentence says that a word was kept or a score settled."""
-    words = draft.reading.words
-    if len(words) == 1 and belongs(words[0].norm, "quits", draft.lang):
+    norms = draft.reading.row.norms
+    if len(norms) == 1 and belongs(norms[0], "quits", draft.lang):
         return True
-    return not is_question(draft) and holds(draft.body, words, "settled", draft.lang)
+    return not is_question(draft) and (pays_up(draft) or holds(draft.body, norms, "settled", draft.lang))
+
+
+def pays_up(draft: Draft) -> bool:
+    """Whether a sentence that asks nothing says that what is owed is paid here and now: "I pay Tamsin her three crowns", "Here are the
+    three crowns I owe you". To buy something is no such thing, nor is a part of it."""
+    row, lang = draft.reading.row, draft.lang
+    norms = row.norms
+    if not draft.marks & (NUMBER | MONEY) or lang in UNSPACED:
+        return False
+    if norms and norms[0] in listed("here"):
+        return any(belongs(norm, "debt", lang) or norm == "promised" for norm in norms[1:])
+    if PAYS not in row.signs:
+        return False
+    for at in [at for at, word in enumerate(row.words) if PAYS in word.signs]:
+        if not at or not belongs(norms[at], "pays", lang):  # not "Pay him, Borin."
+            continue
+        due = norms[at - 1] == "to" or norms[at - 1] in listed("unpaid")
+        if not (due or is_denied(draft, at)):
+            behind = norms[at + 1 :]
+            parts = not listed("of").isdisjoint(behind) and any(
+                mark & NUMBER and norm in listed("of") for mark, norm in zip(row.marks[at + 1 :], behind[1:], strict=False)
+            )
+            return not parts and listed("in_return").isdisjoint(behind)
+    return False
 
 
 def item_key(name: str) -> str:

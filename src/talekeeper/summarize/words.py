@@ -27,7 +27,7 @@ class Pattern:
     finditer: Callable[..., Iterator[re.Match[str]]]
     findall: Callable[[str], list[str]]
     split: Callable[[str], list[str]]
-    sub: Callable[[str, str], str]
+    sub: Callable[..., str]
 
     def __init__(self, pattern: str, flags: int = 0) -> None:
         self._pattern, self._flags = pattern, flags
@@ -57,6 +57,12 @@ COMMON = LISTED & ~SAY
 CUE_MARKS = (1 << len(CUES)) - 1 | SAY
 NOT_ALONE = PERSON | TIME | NUMBER | MARK["chatter"]
 
+CORRECTS = "c"
+"""The sign of a word with which someone may correct what was said."""
+DENIES = "o"
+"""The sign of a word with which someone may deny it in few words."""
+PAYS = "p"
+"""The sign of a word with which someone may pay what they owe."""
 _EDGES = " \t\r\n.,;:!?…\"'“”„‘’‚‹›«»()[]{}<>*_~`—–-¡¿#|/\\=+&。、！？，；：（）「」『』·•"
 _BREAK = Pattern(r"[^\w'’]$")
 _END = Pattern(r"[.!?…:][\"'”’»)\]*_]*$")
@@ -77,7 +83,7 @@ _VOTES = {lang: 12 * at for at, lang in enumerate(_LATIN)}
 """Where the votes for a language stand in the number that has them all."""
 _MOST_VOTES = (1 << 12) - 1
 _LETTERS = {"de": frozenset("äöüß"), "fr": frozenset("àâçèêëîïôœùû"), "es": frozenset("ñ¿¡íóúá")}
-_TELLING_LETTERS = Pattern(r"[äöüßàâçèêëîïôœùûñ¿¡íóúá]")
+_TELLING_LETTERS = Pattern(f"[{''.join(sorted(frozenset().union(*_LETTERS.values())))}]")
 
 
 class Word(NamedTuple):
@@ -129,7 +135,7 @@ _COUNTED = {
 
 class _Signs(dict[int, str]):
     """For the marks of a word a letter for each group that is counted: time, number, detail, talk to the listener, event, mere chatter.
-    Beside them stand signs beyond ASCII for a word that may be of a phrase."""
+    Beside them stand one for words that may correct something, and signs beyond ASCII for a word that may be of a phrase."""
 
     def __missing__(self, marks: int) -> str:
         signs = [sign for sign, group in _COUNTED.items() if marks & group]
@@ -222,22 +228,28 @@ def words_of(group: str, lang: str) -> frozenset[str]:
     return _group(group, lang)[0]
 
 
+@cache
+def words_and_beginnings(lang: str, *groups: str) -> tuple[frozenset[str], tuple[str, ...]]:
+    """The whole words of several groups in a language, and the beginnings of words."""
+    found = [_group(group, lang) for group in groups]
+    return frozenset().union(*(whole for whole, _, _ in found)), tuple(begin for _, begins, _ in found for begin in begins)
+
+
 def belongs(norm: str, group: str, lang: str) -> bool:
     """Whether a word, as it is compared, is in a group of its language."""
     whole, begin, _ = _group(group, lang)
     return norm in whole or norm.startswith(begin)
 
 
-def holds(text: str, words: Sequence[Word], group: str, lang: str) -> bool:
-    """Whether a text that was read has a word or a phrase of a group; in Chinese and Japanese, anywhere."""
+def holds(text: str, norms: Sequence[str], group: str, lang: str) -> bool:
+    """Whether a text whose words were read has a word or a phrase of a group; in Chinese and Japanese, anywhere."""
     whole, begin, phrases = _group(group, lang)
     if lang in UNSPACED:
         return any(word in text for word in whole)
-    norms = [word.norm for word in words]
     if not whole.isdisjoint(norms) or (begin and any(norm.startswith(begin) for norm in norms)):
         return True
     lower = text.lower() if phrases else ""
-    return any(has_phrase(lower, phrase) for phrase in phrases)
+    return any(phrase in lower and has_phrase(lower, phrase) for phrase in phrases)
 
 
 @cache
@@ -301,6 +313,12 @@ def _look(piece: str, lang: str) -> Word:
     signs = _SIGNS[marks]
     if _in_phrases(lang)(piece):
         signs += "".join([sign for sign, (like, _) in _phrases(lang).items() if like.search(piece)])
+    if full in listed("corrects") or full in listed("corrects_first") or full in listed("no"):
+        signs += CORRECTS
+    if full in listed("not_so"):
+        signs += DENIES
+    if full in listed("pays"):
+        signs += PAYS
     return Word(marks, normalise(bare), bool(marks & NAMEABLE), signs, whole)
 
 

@@ -16,8 +16,8 @@ from typing import Literal, Protocol, runtime_checkable
 
 from talekeeper.memory.moments import AdventureMoment, KeeperResponse
 from talekeeper.model import Context
-from talekeeper.table.events import Event
-from talekeeper.table.game import GameState
+from talekeeper.table.world.events import Event
+from talekeeper.table.world.gamestate import GameState
 
 _SECRET = ("whispered", "revealed", "secret_learned")
 Part = Literal["dm", "pc", "keeper", "narrator", "epilogue"]
@@ -35,13 +35,15 @@ class Way:
 
 @dataclass(frozen=True, slots=True)
 class Someone:
-    """Someone who is here, as the one who looks knows them."""
+    """Someone who is here, as the one who looks knows them; how they talk and what they want, for those who speak for them."""
 
     id: str
     name: str
     look: str = ""
     feeling: str = ""
     condition: str = ""
+    voice: str = ""
+    wants: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +89,8 @@ class Scene:
     time: str = ""
     weather: str = ""
     act: str = ""
+    calling: str = ""
+    voice: str = ""
     condition: str = ""
     exits: tuple[Way, ...] = ()
     here: tuple[Someone, ...] = ()
@@ -159,6 +163,8 @@ class Ask:
     """What others have said they do, earlier in this round: pairs of seat and text, as far as this seat heard them."""
     leader: str = ""
     """Whom the party follows: a person, if there is one. Empty: the first of the party who can act."""
+    humans: tuple[str, ...] = ()
+    """Who of the party are played by people: they speak for themselves."""
     rulings: tuple[Ruling, ...] = ()
     """What was decided in this round, in order: what the narrator tells of."""
     knowing: Mapping[str, Known] = field(default_factory=dict)

@@ -9,15 +9,15 @@ import talekeeper as tk
 from talekeeper.memory.moments import AdventureMoment, KeeperResponse
 from talekeeper.model import Context
 from talekeeper.table import brain as tb
-from talekeeper.table import events as ev
+from talekeeper.table.world import events as ev
 
 KEY = tk.MemoryKey("acme", "ana", "ash-crown")
 SEATS = [tk.Seat("dm", role="dm"), tk.Seat("rook", name="Rook"), tk.Seat("lin", name="Lin")]
 
 SCENE = tb.Scene(
     seat="rook", name="Rook", place="tavern", place_name="The Drowned Rat", look="A low room that smells of tallow.", danger="uneasy",
-    time="evening", weather="rain", act="The Bell", condition="hurt", exits=(tb.Way("mill", "the mill", "north"), tb.Way("cellar", "the cellar", "down", "locked")),
-    here=(tb.Someone("mira", "Mira", "the innkeeper", "wary"), tb.Someone("voss", "Captain Voss")), lying=(tb.Thing("lantern", "a lantern"),),
+    time="evening", weather="rain", act="The Bell", calling="a locksmith", voice="dry and quick", condition="hurt", exits=(tb.Way("mill", "the mill", "north"), tb.Way("cellar", "the cellar", "down", "locked")),
+    here=(tb.Someone("mira", "Mira", "the innkeeper", "wary", voice="warm and low", wants="her sister back"), tb.Someone("voss", "Captain Voss")), lying=(tb.Thing("lantern", "a lantern"),),
     items=(tb.Thing("key", "brass key", "marked with a nine"),), goals=(tb.Goal("miller", "Find the miller", "ask at the mill"),),
     promises=("Rook to Mira: to bring the key back before the third bell",), secrets=("The innkeeper's key opens the cellar.",),
 )  # fmt: skip

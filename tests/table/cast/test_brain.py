@@ -179,11 +179,12 @@ async def test_what_lasts_is_not_tried_again() -> None:
 
 
 async def test_cancelling_closes_the_stream() -> None:
-    closed = asyncio.Event()
+    begun, closed = asyncio.Event(), asyncio.Event()
 
     async def endless() -> AsyncIterator[str]:
         try:
             for step in range(10**6):
+                begun.set()
                 yield f"On step {step} of the stair there is {hash(step * 7919) % 9973} years of dust. "
                 await asyncio.sleep(0.01)
         finally:
@@ -195,14 +196,15 @@ async def test_cancelling_closes_the_stream() -> None:
             break
     assert closed.is_set()
     assert seen == []
+    begun.clear()
     closed.clear()
     task = asyncio.ensure_future(heard(made, await ask("dm")))
-    await asyncio.sleep(0.1)
+    await begun.wait()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
-    await asyncio.sleep(0.05)
-    assert closed.is_set()
+    async with asyncio.timeout(5):
+        await closed.wait()
 
 
 async def test_closing_reaches_the_fallback() -> None:

@@ -12,13 +12,7 @@ from click.testing import CliRunner, Result
 from talekeeper.cli import main
 from talekeeper.table.cast import shelf
 
-
-@pytest.fixture(autouse=True)
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    for name in ("OPENAI_API_KEY", "TALEKEEPER_API_KEY"):
-        monkeypatch.delenv(name, raising=False)
-    return tmp_path
+pytestmark = pytest.mark.usefixtures("here")
 
 
 def run(*args: str, code: int = 0) -> Result:

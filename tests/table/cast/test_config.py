@@ -13,6 +13,7 @@ from talekeeper.table.cast.config import Voice
 from talekeeper.table.cast.hosted import Hosted
 from talekeeper.table.cast.local import Local
 
+pytestmark = pytest.mark.usefixtures("here")
 FULL = """
 [models]
 default = "openai:gpt-5-mini"
@@ -26,14 +27,6 @@ base_url = "http://localhost:8080/v1"
 silence = 20
 attempts = 3
 """
-
-
-@pytest.fixture(autouse=True)
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    for name in ("OPENAI_API_KEY", "TALEKEEPER_API_KEY"):
-        monkeypatch.delenv(name, raising=False)
-    return tmp_path
 
 
 def test_without_a_file_the_built_in_storyteller_has_every_role() -> None:

@@ -21,7 +21,7 @@ import talekeeper as tk
 from talekeeper.ports import Message, Spending
 from talekeeper.table.cast import Patience, Request, chat, find
 from talekeeper.table.cast.hosted import Hosted
-from talekeeper.table.cast.models import answer, listen
+from talekeeper.table.cast.models import listen
 
 ASKED: list[Message] = [{"role": "system", "content": "You tell stories."}, {"role": "user", "content": "Rain on the bridge."}]
 QUICK = Patience(silence=0.2, whole=0.5, attempts=2, pause=0.001)
@@ -97,7 +97,7 @@ async def test_a_model_of_ones_own_needs_a_name_and_a_stream() -> None:
 
     own = Own()
     assert find(own) is own
-    assert await answer(own, Request(ASKED), QUICK) == "Rain on the bridge."
+    assert "".join(await pieces_of(own)) == "Rain on the bridge."
 
 
 async def test_chat_makes_a_summarizer_of_it() -> None:
@@ -333,6 +333,8 @@ def test_ollama_is_on_this_machine_unless_said_otherwise(monkeypatch: pytest.Mon
 def test_a_base_url_is_one() -> None:
     with pytest.raises(tk.InvalidInput, match="begins with http:// or https://"):
         find("openai:anything", base_url="localhost:8080")
+    with pytest.raises(tk.InvalidInput, match="begins with http:// or https://"):
+        find("ollama:llama3.2", base_url="notaurl")
     with pytest.raises(tk.InvalidInput, match="has no base URL"):
         find("local:smollm2", base_url="http://localhost:8080/v1")
 

@@ -17,12 +17,12 @@ import talekeeper as tk
 from talekeeper.memory.moments import MOMENT_TYPES
 from talekeeper.ports import Message
 from talekeeper.table import brain as tb
-from talekeeper.table import events as ev
 from talekeeper.table.cast import prompts
 from talekeeper.table.packs import load, shipped
-from talekeeper.table.playing import Game
+from talekeeper.table.playing.rounds import Game
+from talekeeper.table.playing.seating import Setup, begin
 from talekeeper.table.storyteller import Storyteller
-from talekeeper.table.table import Setup, begin
+from talekeeper.table.world import events as ev
 
 GOLDEN = Path(__file__).parent / "golden"
 ROLES = ("dm", "pc", "keeper", "narrator", "epilogue")
@@ -114,8 +114,9 @@ NASTY = (
 
 def nasty_scene() -> tb.Scene:
     return dataclasses.replace(
-        SCENE, name=NASTY, place_name=NASTY, look=NASTY, danger=NASTY, time=NASTY, weather=NASTY, act=NASTY, condition=NASTY, encounter=NASTY,
-        exits=(tb.Way("x", NASTY, NASTY, NASTY),), here=(tb.Someone("x", NASTY, NASTY, NASTY, NASTY),), lying=(tb.Thing("x", NASTY, NASTY),),
+        SCENE, name=NASTY, place_name=NASTY, look=NASTY, danger=NASTY, time=NASTY, weather=NASTY, act=NASTY, calling=NASTY, voice=NASTY,
+        condition=NASTY, encounter=NASTY,
+        exits=(tb.Way("x", NASTY, NASTY, NASTY),), here=(tb.Someone("x", NASTY, NASTY, NASTY, NASTY, NASTY, NASTY),), lying=(tb.Thing("x", NASTY, NASTY),),
         items=(tb.Thing("x", NASTY, NASTY),), goals=(tb.Goal("x", NASTY, NASTY),), promises=(NASTY,), secrets=(NASTY,),
     )  # fmt: skip
 

@@ -18,16 +18,16 @@ from tests.table.cast.asks import KEY, Plain, ask, heard, take_down
 
 import talekeeper as tk
 from talekeeper.ports import Spending
-from talekeeper.summarize import faithful
+from talekeeper.summarize import refusal
 from talekeeper.table.cast import Mishap, Model, ModelBrain, Patience, Request, chat, find
 from talekeeper.table.cast.hosted import Hosted
 from talekeeper.table.cast.local import bounded
-from talekeeper.table.cast.models import answer, listen
-from talekeeper.table.commands import command_from_json
-from talekeeper.table.playing import Game
-from talekeeper.table.scenario import Scenario
+from talekeeper.table.cast.models import listen
+from talekeeper.table.playing.rounds import Game
+from talekeeper.table.playing.seating import Budgets, Setup, begin
 from talekeeper.table.storyteller import Storyteller
-from talekeeper.table.table import Budgets, Setup, begin
+from talekeeper.table.world.commands import command_from_json
+from talekeeper.table.world.scenario import Scenario
 
 pytestmark = pytest.mark.timeout(600)
 PATIENT = Patience(silence=200, whole=400, attempts=2, pause=0.01)
@@ -36,6 +36,12 @@ PATIENT = Patience(silence=200, whole=400, attempts=2, pause=0.01)
 @pytest.fixture(scope="module")
 def model(smollm2: Path) -> Model:
     return find("local:smollm2", context=2048)
+
+
+async def answer(model: Model, request: Request, patience: Patience) -> str:
+    """The whole answer; raises what ends it."""
+    async with aclosing(listen(model, request, patience)) as pieces:
+        return "".join([piece async for piece in pieces])
 
 
 # -- speeches and rulings ----------------------------------------------------------------------------------------------
@@ -50,7 +56,7 @@ async def test_it_speaks_for_three_and_rules_once(model: Model) -> None:
         text = "".join(pieces)
         assert len(text.split()) >= 3, text
         assert "The fire burns low." not in text
-        assert not faithful.unfit(text, "")
+        assert not refusal.unfit(text, "")
         assert brain.spent[role].tokens_out <= 24 * brain.spent[role].calls
         assert brain.spent[role].tokens_in > 200
     ruling = await brain.rule(await ask("keeper"))
@@ -188,7 +194,7 @@ async def test_a_summary_by_it_passes_the_check_or_is_repaired(open_file: OpenKe
     for fold in folds:
         for name in ("Mira", "Rook", "Voss", "Lin", "Oda"):
             assert name in fold.text
-        assert not faithful.refuse(
+        assert not refusal.refuse(
             " ".join(one.text for one in fold.sentences if not one.text.startswith("Also: ")), [text for _, text in TOLD]
         )
     assert (await story.stats()).model_calls >= 1

@@ -71,7 +71,7 @@ class Archive:
         while True:
             pages = [await self._page(number) for number in range(first, stored.pages)]
             leaves = self._leaves[:first] + [_leaf(page) for page in pages]
-            sound = stored.pages_id in ("", _pages_id(leaves))
+            sound = stored.pages_id == _pages_id(leaves)
             if sound or not first:
                 return pages, leaves, sound
             first = 0

@@ -9,8 +9,8 @@ from typing import Any, Literal, get_args
 
 from talekeeper import rim
 from talekeeper.errors import InvalidInput, WrongType, quoted
-from talekeeper.folding import RetryPolicy
 from talekeeper.model import HealthState, MemoryKey
+from talekeeper.story.folding import RetryPolicy
 
 Strategy = Literal["truncation", "rolling_summary", "none"]
 OverflowPolicy = Literal["truncate_oldest", "truncate_summary", "error"]
@@ -105,9 +105,7 @@ class ShortTermMemoryConfig:
                 raise WrongType(f"{name} must be a {kind.__name__}, not {type(value).__name__}")
         rim.whole(self.retry_attempts, "retry_attempts")
         for name in ("retry_backoff_base_s", "degraded_retry_interval_s"):
-            seconds = getattr(self, name)
-            if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not seconds >= 0:
-                raise InvalidInput(f"{name} must be a number of seconds from 0 up, not {quoted(seconds)}")
+            rim.seconds(getattr(self, name), name)
         for name in ("token_estimator", "on_turn_added", "on_summary_updated", "on_health_changed"):
             if getattr(self, name) is not None and not callable(getattr(self, name)):
                 raise WrongType(f"{name} must be a function, not {type(getattr(self, name)).__name__}")

@@ -12,14 +12,15 @@ from typing import Any
 
 from talekeeper import rim
 from talekeeper.errors import DuplicateId, UnknownTurn
-from talekeeper.inside import ever_told
 from talekeeper.memory.session import message
 from talekeeper.memory.session.archive import PAGE
 from talekeeper.memory.session.message import Pair
 from talekeeper.memory.session.states import Stored
 from talekeeper.model import Mark, Turn
-from talekeeper.story import Story
-from talekeeper.telling import TRIES, Draft
+from talekeeper.story.inside import ever_told
+from talekeeper.story.races import retried
+from talekeeper.story.story import Story
+from talekeeper.story.telling import Draft
 
 USER, ASSISTANT = "user", "assistant"
 EARLIER = "earlier"
@@ -74,21 +75,19 @@ async def forget(story: Story, name: str) -> bool:
 async def take_in(story: Story, stored: Stored) -> set[str]:
     """Appends what the log never had, in one step: all of it is in the log then, or, where that fails or is interrupted, none of it. What
     others forgot is forgotten here. Returns the ids of what is forgotten."""
-    for attempt in range(TRIES):
+
+    async def once() -> set[str]:
         known = await ever_told(story, [EARLIER, *(half for name in _names(stored) for half in _ids(name))])
         for name in stored.forgotten:
             if any(known.get(half) for half in _ids(name)):
                 await forget(story, name)
         gone = {name for name in _names(stored) if (had := [known[half] for half in _ids(name) if half in known]) and not any(had)}
         drafts = await _missing(story, stored, known)
-        try:
-            if drafts:
-                await story.append_many(drafts)
-            return gone.union(stored.forgotten)
-        except DuplicateId:  # someone took in the same meanwhile: look again
-            if attempt == TRIES - 1:
-                raise
-    raise AssertionError("unreachable")
+        if drafts:
+            await story.append_many(drafts)
+        return gone.union(stored.forgotten)
+
+    return await retried(once, lost=DuplicateId)  # someone took in the same meanwhile
 
 
 def _names(stored: Stored) -> set[str]:

@@ -21,7 +21,6 @@ from typing import Any, NamedTuple
 
 from talekeeper import rim
 from talekeeper.errors import InvalidInput, MemoryBudgetExceeded, MissingKey, StoreClosed, UnknownTurn, WrongType, quoted
-from talekeeper.inside import recap_at_once
 from talekeeper.keeper import Keeper
 from talekeeper.memory.session import entries, message, states
 from talekeeper.memory.session.archive import Archive, result
@@ -30,7 +29,8 @@ from talekeeper.memory.session.entries import ASSISTANT, USER
 from talekeeper.memory.session.message import Pair
 from talekeeper.model import Health, HealthState, MemoryKey, Recap, Seat
 from talekeeper.ports import ChatModel, Store
-from talekeeper.story import Story
+from talekeeper.story.inside import recap_at_once
+from talekeeper.story.story import Story
 from talekeeper.summarize.janitor import Janitor
 
 log = logging.getLogger("talekeeper")
@@ -87,12 +87,12 @@ class DefaultShortTermMemory:
         self, config: ShortTermMemoryConfig | None = None, *, key: MemoryKey | None = None,
         keeper: Keeper | str | os.PathLike[str] | Store | Home = ":memory:", summarizer: ChatModel | Janitor | None = None,
     ) -> None:  # fmt: skip
-        self.config = config if config is not None else ShortTermMemoryConfig()
+        self.config: ShortTermMemoryConfig = config if config is not None else ShortTermMemoryConfig()
         if not isinstance(self.config, ShortTermMemoryConfig):
             raise WrongType(f"config must be a ShortTermMemoryConfig, not {type(config).__name__}")
         if key is None and keeper != ":memory:":
             raise MissingKey("no memory key: pass key=MemoryKey(tenant_id=…, user_id=…, session_id=…), or there is no memory to speak of")
-        self.key = rim.key(key) if key is not None else MemoryKey("own", "own", uuid.uuid4().hex)
+        self.key: MemoryKey = rim.key(key) if key is not None else MemoryKey("own", "own", uuid.uuid4().hex)
         self._named = key is not None
         self._home = keeper if isinstance(keeper, Home) else Home(keeper, self.config, summarizer)
         self._shares_home = isinstance(keeper, Home)

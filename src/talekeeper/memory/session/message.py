@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from talekeeper.budget import clip
+from talekeeper.context.clipping import clip
 from talekeeper.model import Turn
 
 OPEN = "<read_only_conversation_memory_json>"

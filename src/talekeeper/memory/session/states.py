@@ -26,8 +26,7 @@ MAX_ID = rim.MAX_NAME - len("/assistant")
 
 class Stored(NamedTuple):
     """What a state says: a summary of turns that it does not have, the turns, how many pages stand before them, what tells whether
-    these are the pages that one knows ("": an earlier version wrote the state, which did not say), and the ids of turns that were
-    forgotten for good."""
+    these are the pages that one knows, and the ids of turns that were forgotten for good."""
 
     earlier: str = ""
     pairs: Sequence[Pair] = ()
@@ -61,9 +60,7 @@ def parse_state(state: object) -> Stored:
         raise WrongType(f"a memory state must be a JSON object, not {type(state).__name__}")
     if state.get("version") != VERSION:
         raise InvalidInput(f"the memory state has version {quoted(state.get('version'))}, and this program reads version {VERSION}")
-    pages = state.get("pages", 0)
-    if isinstance(pages, bool) or not isinstance(pages, int) or pages < 0:
-        raise InvalidInput(f"pages of the memory state must be a whole number, not {quoted(pages)}")
+    pages = rim.whole(state.get("pages", 0), "pages of the memory state")
     rows: list[object] = []
     for name in ("backlog", "pending", "turns"):
         part = state.get(name) or []

@@ -1,6 +1,6 @@
 // The table: one state, and every part of the page is drawn from it. What happens in the story comes over one line, in the view that is
 // shown; the page adds it to what it has and asks for the rest, so that a long story costs no more than a short one.
-import { call, follow, get, once, post, Problem } from "/page/api.js";
+import { call, follow, get, hasToken, once, post, Problem } from "/page/api.js";
 import { $, arrange, h, know, put, quiet, toast } from "/page/dom.js";
 import { home } from "/page/home.js";
 import { drawPanel, drawTabs, TABS } from "/page/inspect.js";
@@ -14,12 +14,13 @@ import { listenToKeys } from "/page/keys.js";
 const PAGE = 120; // turns that are asked for at once
 const MOST = 480; // turns that are on the page at once; the others come when they are scrolled to
 const POINTS = 1000;
-const NOTHING = { turns: [], before: false, after: false, points: [], total: 0, play: null, scene: null, seats: [], branches: [], game: null, version: null, loaded: false };
+const NARROW = matchMedia("(max-width: 860px)"); // one part of the page at a time
+const NOTHING = { turns: [], before: false, after: false, points: [], total: 0, play: null, awaited: null, scene: null, seats: [], branches: [], game: null, version: null, loaded: false };
 
 const pathOf = (story) => `/stories/${encodeURIComponent(story)}`;
 
 const app = {
-  me: null, dm: false, story: null, branch: "main", seat: "", who: "", at: null, tab: "prompt", mode: "act", pane: "story", budgets: {}, drafts: {}, lit: null, ...NOTHING,
+  me: null, dm: false, story: null, branch: "main", seat: "", who: "", at: null, tab: "prompt", mode: "act", pane: "story", budgets: {}, lit: null, ...NOTHING,
 
   get path() { return pathOf(this.story); },
   get where() { return { branch: this.branch }; },
@@ -33,19 +34,33 @@ const app = {
   },
   get limit() { return this.seats.find((one) => one.id === this.eyes)?.token_limit ?? 2000; },
   get budget() { return this.budgets[this.eyes] ?? this.limit; },
+  // What one may do at this story, in this view.
+  get modes() {
+    if (!this.play) return ["act", "whisper"];
+    return this.dm ? ["act", "whisper", "nudge"] : this.party.some((one) => one.id === this.seat) ? ["act", "whisper"] : ["act"];
+  },
   name(id) { return id === "dm" ? "DM" : this.party.find((one) => one.id === id)?.name || this.seats.find((one) => one.id === id)?.name || id || "someone"; },
 
-  open(story) { quiet(); location.hash = new URLSearchParams({ story }).toString(); },
+  open(story, seat = "") { quiet(); location.hash = new URLSearchParams({ story, ...(seat ? { seat } : {}) }).toString(); },
+  // Whoever plays alone at this machine sees what their own hero sees, and not what the author does.
+  async ownView(story) {
+    if (!app.dm) return app.me.seats[0];
+    if (hasToken() || !(await get(pathOf(story))).game) return "";
+    return (await get(`${pathOf(story)}/play`)).party.find((one) => one.human)?.id ?? "";
+  },
+  resume: async (story) => app.open(story, app.dm ? await app.ownView(story).catch(() => "") : ""), // it says by itself what is wrong with it
   leave() { location.hash = ""; },
 
   // -- going somewhere ------------------------------------------------------------------------------------------------------
 
   look(change) { Object.assign(app, change); note(); draw(); return change.tab || "who" in change || "budgets" in change ? panel() : Promise.resolve(); },
-  as(seat) { if (seat !== app.seat) settle({ seat, at: null }); },
-  onto(branch) { settle({ branch, at: null }); },
-  travel(at) {
-    Object.assign(app, { at: at === app.points.at(-1)?.id ? null : at, lit: null });
-    note();
+  as(seat) { if (seat !== app.seat) settle({ seat, at: null }, true); },
+  onto(branch) { settle({ branch, at: null }, true); },
+  travel(to) {
+    const at = to === app.points.at(-1)?.id ? null : to;
+    const turned = Boolean(at) !== Boolean(app.at);
+    Object.assign(app, { at, lit: null });
+    note(turned);
     return load("turns", "play");
   },
 
@@ -123,15 +138,24 @@ const app = {
   },
   dim() { app.lit = null; lightTurns(app); drawTime(app, $("time")); },
   show(pane) {
-    app.pane = pane;
-    $("table").dataset.pane = pane;
-    for (const one of document.querySelectorAll("#bottom button")) one.setAttribute("aria-current", String(one.dataset.to === pane));
+    const turned = pane !== app.pane && NARROW.matches;
+    turnTo(pane);
+    note(turned);
   },
 };
 
-function note() {
+function turnTo(pane) {
+  app.pane = pane;
+  $("table").dataset.pane = pane;
+  for (const one of document.querySelectorAll("#bottom button")) one.setAttribute("aria-current", String(one.dataset.to === pane));
+}
+
+// The address is that of what is shown. `turned`: it is another view, which the browser's Back leads out of.
+function note(turned = false) {
   const kept = { story: app.story, branch: app.branch === "main" ? "" : app.branch, seat: app.dm ? app.seat : "", at: app.at, tab: app.tab };
-  history.replaceState(null, "", `#${new URLSearchParams(Object.entries(kept).filter(([, value]) => value))}`);
+  const address = `#${new URLSearchParams(Object.entries(kept).filter(([, value]) => value))}`;
+  if (turned) history.pushState({ pane: app.pane }, "", address);
+  else history.replaceState({ pane: app.pane }, "", address);
 }
 
 // -- what is there --------------------------------------------------------------------------------------------------------------
@@ -178,14 +202,16 @@ const PARTS = {
   },
   async play() {
     const here = place(); // one who goes elsewhere takes nothing along, and nothing more is asked for
+    meanwhile = [];
     const game = app.game ?? (await get(app.path, { ...app.where, seat: app.seat })).game;
-    if (!game || here !== place()) return { game, play: null, scene: null };
+    if (!game || here !== place()) return { game, play: null, awaited: null, scene: null };
     try {
       const play = await get(`${app.path}/play`, app.view);
-      return { game, play, scene: here === place() && hasScene(play) ? await get(`${app.path}/scene`, { ...app.point, seat: sceneFor(play) }) : null };
+      const awaited = here === place() ? await awaitedIn(play) : null;
+      return { game, awaited, scene: here === place() && hasScene(play) ? await get(`${app.path}/scene`, { ...app.point, seat: sceneFor(play) }) : null, play: meanwhile.reduce((found, change) => change(found), play) };
     } catch (error) {
       if (!(error instanceof Problem) || ![422, 503].includes(error.status)) throw error;
-      return { play: null, scene: null, game: false }; // a scenario that is not here, or a server that cannot play
+      return { play: null, awaited: null, scene: null, game: false }; // a scenario that is not here, or a server that cannot play
     }
   },
   async seats() { return { seats: await get(`${app.path}/seats`, app.dm ? app.where : { ...app.where, seat: app.seat }) }; },
@@ -196,6 +222,15 @@ const PARTS = {
   },
   async version() { return app.dm ? { version: (await get(app.path, app.where)).version } : {}; },
 };
+
+// Whose turn it is, as far as whoever sits here may know. A view tells of its own seat alone; the dm knows of all, and a player of those
+// that are theirs.
+async function awaitedIn(play) {
+  if (app.at || play.running || play.waiting) return play.waiting;
+  const others = app.dm ? (app.seat ? [""] : []) : app.me.seats.filter((one) => one !== app.seat && play.party.some((hero) => hero.id === one));
+  const found = await Promise.all(others.map((seat) => get(`${app.path}/play`, { ...app.where, seat })));
+  return found.find((one) => one.waiting)?.waiting ?? null;
+}
 
 // The game is seen by those of the party and by the dm; whoever else is viewed sees the dm's scene, if it is the dm who looks.
 const inGame = (play, seat) => seat === "dm" || play.party.some((one) => one.id === seat);
@@ -239,15 +274,24 @@ function changed(turn, fresh = false) {
     app.total += 1;
     if (app.points.length > POINTS) due.add("line");
   }
-  if (fresh && app.play) app.play = { ...app.play, lines: app.play.lines.filter((line) => line.text.trim() !== turn.text.trim()) };
+  if (fresh) playing((play) => ({ ...play, lines: play.lines.filter((one) => one.text.trim() !== turn.text.trim()) }));
   draw();
   panel();
 }
 
+// Changes what is being played. While that is asked for, the answer may be older than what is heard: it is changed in the same way.
+let meanwhile = [];
+function playing(change) {
+  if (app.at) return;
+  meanwhile.push(change);
+  if (app.play) app.play = change(app.play);
+}
+
 function spoken(line) {
-  if (!app.play || app.at) return;
-  const known = app.play.lines.findIndex((one) => one.line === line.line);
-  app.play = { ...app.play, running: true, lines: known < 0 ? [...app.play.lines, line] : app.play.lines.with(known, line) };
+  playing((play) => {
+    const known = play.lines.findIndex((one) => one.line === line.line);
+    return { ...play, running: true, lines: known < 0 ? [...play.lines, line] : play.lines.with(known, line) };
+  });
   draw();
 }
 
@@ -258,8 +302,8 @@ const EVENTS = {
   edited: (turn) => { changed(turn); moved(); }, pinned: (turn) => EVENTS.edited(turn), unpinned: (turn) => EVENTS.edited(turn),
   forgotten: ({ id }) => gone(id),
   line: spoken,
-  round: () => { if (app.play && !app.at) { app.play = { ...app.play, running: true, lines: [] }; draw(); } },
-  auto: ({ on }) => { if (app.play && !app.at) { app.play = { ...app.play, auto: on }; draw(); } },
+  round: () => { playing((play) => ({ ...play, running: true, lines: [] })); draw(); },
+  auto: ({ on }) => { playing((play) => ({ ...play, auto: on })); draw(); },
   rested: () => { moved(); load("play"); },
   rewound: () => load("turns", "line", "play", "branches"),
   hello: () => load(...Object.keys(PARTS)), reset: () => load(...Object.keys(PARTS)),
@@ -275,12 +319,12 @@ const EVENTS = {
 let line = null;
 
 // Sits down somewhere: at a story, on a branch, in a view. First it listens, then it looks, so that nothing happens in between unheard.
-function settle(change) {
+function settle(change, turned = false) {
   line?.abort();
   line = new AbortController();
   Object.assign(app, change, { lit: null, turns: [], points: [], total: 0, version: null, loaded: false, before: false, after: false });
   app.play = app.play && { ...app.play, lines: [] };
-  note();
+  note(turned);
   drawTop(app);
   frame();
   drawTabs(app);
@@ -327,11 +371,12 @@ function frame() {
     h("section", { id: "rail", "aria-label": "Seats" }),
     h("section", { id: "story", "aria-label": "Story", tabindex: -1 },
       h("div", { id: "scroll", role: "region", "aria-label": "What was told", tabindex: 0 }, h("div", { id: "turns" }, h("p", { class: "loading" }, "Opening the book…"))),
-      h("div", { id: "lit", role: "status" }), h("div", { id: "composer" })),
+      h("div", { id: "log", class: "sr", role: "log", "aria-live": "polite", "aria-label": "What was told last" }),
+      h("div", { id: "lit", role: "status" }), h("div", { id: "composer", role: "region", "aria-label": "Your part", tabindex: -1 })),
     h("section", { id: "inspect", "aria-label": "Inspector" }, h("div", { id: "tabs", role: "tablist", "aria-label": "Inspector" }), h("div", { id: "panel", role: "tabpanel", tabindex: 0 })),
     h("section", { id: "time", "aria-label": "Timeline" }),
     h("nav", { id: "bottom", "aria-label": "Parts of the page" }, PANES.map(([pane, label]) => h("button", { "data-to": pane, onclick: () => app.show(pane) }, label)))));
-  app.show("story");
+  turnTo(app.pane);
 }
 
 // -- coming and going -----------------------------------------------------------------------------------------------------------
@@ -341,7 +386,7 @@ function wrong(error) {
   if (error.status === 401) { line?.abort(); return login(error, start); }
   if (error.code === "unknown-story" || error.at === "path.story") return nowhere();
   if (!app.loaded && app.story && error.status) return error.status < 500 ? astray(error) : stuck(error);
-  if (error.status === 404 && error.code === "unknown-branch") { toast("That branch is not there any more. This is the main line.", "bad"); return app.onto("main"); }
+  if (error.status === 404 && error.code === "unknown-branch") { toast("That branch is not there any more. This is the main line.", "bad"); return settle({ branch: "main", at: null }); }
   if (error.status === 404 && app.at) { toast("That turn is not there any more. This is the story as it is now.", "bad"); return app.travel(null); }
   return toast(error.message, "bad");
 }
@@ -360,6 +405,7 @@ async function astray(error) {
   const told = error.code.replace("unknown-", "");
   const left = named[told] ? [told] : Object.keys(named).filter((one) => named[one]);
   if (!left.length) { nowhere(); return; }
+  app.game = null; // what refused the rest may have refused the game, too
   toast(`This address names a ${left.join(", or a ")} that is not there${app.dm ? "" : ", or not yours to see"}. ${left.includes("branch") ? "This is the main line of the story." : "This is the story as it is now."}`, "bad");
   settle({ at: left.includes("turn") || left.includes("branch") ? null : app.at, seat: left.includes("seat") ? own : app.seat, branch: left.includes("branch") ? "main" : app.branch });
 }
@@ -372,28 +418,34 @@ function stuck(error) {
     h("div", { class: "buttons centred" }, h("button", { class: "button primary", onclick: start }, "Try again"), app.story ? h("button", { class: "button quiet", onclick: app.leave }, "All stories") : null)));
 }
 
+// What the address asks for.
+function asking() {
+  const asked = new URLSearchParams(location.hash.slice(1));
+  const tab = asked.get("tab");
+  return { story: asked.get("story"), branch: asked.get("branch") || "main", seat: asked.get("seat") || "", at: asked.get("at"), tab: Object.hasOwn(TABS, tab) ? tab : "prompt" };
+}
+
 let began = 0;
 let retry = null;
 
 async function start() {
   const mine = ++began;
-  const asked = new URLSearchParams(location.hash.slice(1));
-  const again = asked.get("story") === app.story;
+  const asked = asking();
+  const { story } = asked;
+  const again = story === app.story;
   clearTimeout(retry);
   line?.abort();
   try {
     app.me = await get("/me");
     if (mine !== began) return undefined;
     app.dm = app.me.dm;
-    const story = asked.get("story");
-    if (!again) Object.assign(app, NOTHING, { story: null, budgets: {}, drafts: {}, who: "", mode: "act" }); // the story comes with its branch and seat, below
+    if (!again) Object.assign(app, NOTHING, { story: null, budgets: {}, who: "", mode: "act" }); // the story comes with its branch and seat, below
     arrange($("banner"));
     put($("main"), h("p", { class: "loading" }, "Opening the book…"));
     drawTop(app);
     if (!story) { document.title = "Talekeeper"; return await home(app, $("main")); }
-    const seat = asked.get("seat") || (app.dm ? "" : await ownSeat(story));
-    if (mine !== began) return undefined;
-    return settle({ story, branch: asked.get("branch") || "main", seat, at: asked.get("at"), tab: Object.hasOwn(TABS, asked.get("tab")) ? asked.get("tab") : "prompt" });
+    if (!app.dm) asked.seat ||= await ownSeat(story);
+    return mine === began ? settle({ ...asked, pane: history.state?.pane ?? "story" }) : undefined;
   } catch (error) { return mine === began ? unreached(error) : undefined; }
 }
 
@@ -414,7 +466,18 @@ function unreached(error) {
   return undefined;
 }
 
+// Somewhere else in the story that is shown, or in another one.
+function readdress() {
+  const asked = asking();
+  if (!app.story || asked.story !== app.story || !$("table")) return start();
+  began += 1; // what was on its way elsewhere is not wanted any more
+  if (!app.dm) asked.seat ||= app.seat;
+  if (asked.branch !== app.branch || asked.seat !== app.seat || asked.at !== app.at) return settle(asked);
+  return app.look({ tab: asked.tab });
+}
+
 theme();
 listenToKeys(app);
-window.addEventListener("hashchange", start);
+window.addEventListener("popstate", (event) => { if ($("table")) turnTo(event.state?.pane ?? "story"); });
+window.addEventListener("hashchange", readdress);
 start();

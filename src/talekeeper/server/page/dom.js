@@ -86,7 +86,7 @@ function initials(label) {
 const SIGNS = {
   step: "M5 4v12l8-6zM15 4v12", play: "M6 4v12l10-6z", pause: "M6 4v12M14 4v12", undo: "M8 5 4 9l4 4M4 9h8a4 4 0 0 1 0 8H9",
   pin: "M8 3h4l1 6 2 2H5l2-2zM10 11v6", look: "M10 5v5l3 2M10 3a7 7 0 1 0 0 14 7 7 0 0 0 0-14", forget: "M5 6h10M8 6V4h4v2M6 6l1 11h6l1-11",
-  edit: "M4 16l1-4 8-8 3 3-8 8z", history: "M4 10a6 6 0 1 0 2-4.5M4 4v3h3M10 7v3l2 2", close: "M5 5l10 10M15 5 5 15", eye: "M2 10s3-5 8-5 8 5 8 5-3 5-8 5-8-5-8-5zM10 8a2 2 0 1 0 0 4 2 2 0 0 0 0-4",
+  leave: "M12 4H5v12h7M9 10h8M14 7l3 3-3 3", edit: "M4 16l1-4 8-8 3 3-8 8z", history: "M4 10a6 6 0 1 0 2-4.5M4 4v3h3M10 7v3l2 2", close: "M5 5l10 10M15 5 5 15", eye: "M2 10s3-5 8-5 8 5 8 5-3 5-8 5-8-5-8-5zM10 8a2 2 0 1 0 0 4 2 2 0 0 0 0-4",
   prev: "M12 4l-6 6 6 6", next: "M8 4l6 6-6 6", theme: "M10 3a7 7 0 1 0 0 14zM10 3a7 7 0 0 1 0 14", save: "M10 3v9M6 9l4 4 4-4M4 16h12", flag: "M5 17V4h9l-2 3 2 3H5",
 };
 
@@ -100,7 +100,7 @@ let numbered = 0;
 export function ask({ title, words, quote, verb, field, value = "", bad = false, stay = "Cancel" }) {
   return new Promise((answer) => {
     const named = `dialog-${++numbered}`;
-    const input = field ? h("input", { value, required: true, maxlength: 120, autocomplete: "off" }) : null;
+    const input = field ? filled(h("input", { value, required: true, maxlength: 120, autocomplete: "off" }), `${field}: write a word or two.`) : null;
     const close = (found) => { answer(found); box.close(); };
     const box = h("dialog", { class: "dialog", "aria-labelledby": named },
       h("form", { onsubmit: (event) => { event.preventDefault(); close(input ? input.value.trim() : true); } },
@@ -112,6 +112,14 @@ export function ask({ title, words, quote, verb, field, value = "", bad = false,
     box.showModal();
     input?.select();
   });
+}
+
+// A field that says what it wants where it is empty, or as good as empty.
+export function filled(input, words) {
+  const look = () => input.setCustomValidity(input.value.trim() ? "" : words);
+  input.addEventListener("input", look);
+  look();
+  return input;
 }
 
 export const quiet = () => put($("toasts"));

@@ -1,6 +1,6 @@
 // Before a story: begin one from a scenario, go on with one, bring one in.
 import { get, post, upload } from "/page/api.js";
-import { ask, count, dot, empty, h, know, put, toast } from "/page/dom.js";
+import { ask, dot, empty, filled, h, know, put, toast } from "/page/dom.js";
 
 const FIRST = 8; // stories that are shown, and looked into to say how far they are
 const SEVERAL = 50; // stories that come when more are asked for
@@ -33,14 +33,15 @@ function resume(app, stories) {
 function row(app, one, look) {
   const told = h("span", { class: "muted small" }, one.user === "local" ? "" : one.user);
   const faces = h("span", { class: "faces", "aria-hidden": "true" });
-  const view = app.dm ? {} : { seat: app.me.seats[0] };
-  if (look) Promise.all([get(`/stories/${one.id}/timeline`, { ...view, points: 2 }), get(`/stories/${one.id}/seats`, view)]).then(([line, seats]) => {
-    told.textContent = [one.user === "local" ? "" : one.user, line.turns ? count(line.turns, "turn") : "not begun"].filter(Boolean).join(" · ");
+  const inside = (seat) => Promise.all([get(`/stories/${one.id}/timeline`, { seat, points: 2 }), get(`/stories/${one.id}/seats`, { seat: app.dm ? "" : seat })]);
+  if (look) app.ownView(one.id).then(inside).then(([line, seats]) => {
+    const last = line.points.at(-1)?.number; // the number that its newest turn bears on the timeline, in the view that opens
+    told.textContent = [one.user === "local" ? "" : one.user, last ? `turn ${last.toLocaleString("en")}` : "not begun"].filter(Boolean).join(" · ");
     const heroes = seats.filter((seat) => seat.role === "pc");
     know(heroes.map((seat) => seat.id));
     put(faces, heroes.slice(0, 5).map((seat) => dot(seat.id, seat.name, "small")));
   }).catch(() => {}); // it can be opened all the same
-  return h("li", {}, h("button", { class: "row", "data-story": one.id, onclick: () => app.open(one.id) }, h("strong", {}, one.name), told, faces));
+  return h("li", {}, h("button", { class: "row", "data-story": one.id, onclick: () => app.resume(one.id) }, h("strong", {}, one.name), told, faces));
 }
 
 function bringing(app) {
@@ -52,7 +53,7 @@ function bringing(app) {
 async function bring(app, file, story = null) {
   if (!file) return;
   try {
-    app.open((await upload("/import", file, { story })).id);
+    await app.resume((await upload("/import", file, { story })).id);
   } catch (error) {
     if (error.code !== "story-exists") { toast(`This cannot be imported. ${error.message}`, "bad"); return; }
     const name = await ask({ title: "There is a story of that name already", words: "Both can stay: give the one that you import another name.", field: "Name", value: file.name.replace(/(\.jsonl)?$/, "").split(".").pop() + "-2", verb: "Import" });
@@ -68,7 +69,7 @@ function scenario(app, one, stories) {
   const taken = new Set(stories.map((story) => story.name));
   let name = one.id;
   for (let number = 2; taken.has(name); number++) name = `${one.id}-${number}`;
-  const title = h("input", { name: "name", value: name, required: true, maxlength: 80, autocomplete: "off" });
+  const title = filled(h("input", { name: "name", value: name, required: true, maxlength: 80, autocomplete: "off" }), "Give the story a name: a word or two, by which you find it again.");
   const seed = h("input", { name: "seed", type: "number", min: 0, max: 99999, value: Math.floor(Math.random() * 1000), title: "The same seed and the same answers give the same game" });
   know(one.heroes.map((hero) => hero.id));
   const heroes = one.heroes.map((hero, number) => {
@@ -81,11 +82,11 @@ function scenario(app, one, stories) {
     const party = heroes.filter(({ plays }) => plays.value);
     if (!party.length) { toast("Someone has to go: choose who plays.", "bad"); return; }
     event.submitter.disabled = true;
-    const body = { name: title.value, scenario: one.id, party: party.map(({ hero }) => hero.id), humans: party.filter(({ plays }) => plays.value === "human").map(({ hero }) => hero.id), seed: Number(seed.value) };
+    const body = { name: title.value.trim(), scenario: one.id, party: party.map(({ hero }) => hero.id), humans: party.filter(({ plays }) => plays.value === "human").map(({ hero }) => hero.id), seed: Number(seed.value) };
     try {
       const made = await post("/games", body);
       await post(`/stories/${made.id}/step`);
-      app.open(made.id);
+      app.open(made.id, body.humans[0]);
     } catch (error) {
       toast(error.message, "bad");
       event.submitter.disabled = false;

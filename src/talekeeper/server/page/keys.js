@@ -1,31 +1,61 @@
 // The keyboard does it all: single keys, and lines for the table that begin with a slash.
-import { $, h, toast } from "/page/dom.js";
+import { $, ask, h, toast } from "/page/dom.js";
+import { keepDraft } from "/page/drafts.js";
 
 const KEYS = [
   ["n", "play the next round", () => press("step-once")],
   ["p", "let it play on, or pause", () => press("auto")],
-  ["u", "undo the last round", () => press("undo")],
+  ["u", "undo the last round; asks first", (app) => takeBack(app)],
   ["a", "answer", (app) => { app.look({ mode: "act" }); soon("answer"); }],
-  ["w", "whisper", (app) => { if (app.dm || !app.game) { app.look({ mode: "whisper" }); soon("whisper"); } }],
+  ["w", "whisper", (app) => { if (app.modes.includes("whisper")) { app.look({ mode: "whisper" }); soon("whisper"); } }],
   ["j / k", "next or previous turn", null],
   ["t", "timeline: then ← and →", (app) => { app.show("time"); $("scrub")?.focus(); }],
   ["c", "continue from the turn you look at", (app) => app.dm && app.at && app.fork()],
-  ["Esc", "back to now", (app) => (app.lit ? app.dim() : app.at ? app.travel(null) : null)],
+  ["Esc", "out of what has the focus; then back to now", (app) => (app.lit ? app.dim() : app.at ? app.travel(null) : null)],
   ["m", "the inspector's tabs: then ← and →", (app) => { app.show("inspect"); $(`tab-${app.tab}`)?.focus(); }],
   ["0", "view everything", (app) => app.dm && app.as("")],
   ["1–9", "view as that seat", null],
   ["?", "this list", () => shortcuts()],
 ];
 const press = (id) => $(id)?.click(); // a key does what its button does: nothing where that is not there, or off
+// A key may be pressed by someone who believes to be writing: what takes something away is asked for first.
+async function takeBack(app) {
+  if (!$("undo") || $("undo").disabled) return;
+  const what = app.game ? "round" : "turn";
+  if (await ask({ title: `Take the last ${what} back?`, words: "It stays as a branch, so that nothing is lost.", verb: "Undo", stay: "Keep it" })) app.undo();
+}
 const soon = (id) => requestAnimationFrame(() => requestAnimationFrame(() => $(id)?.focus()));
 
 // What can be typed instead of an action, as in a terminal. Each answers whether it could be done: what has a button only where that is on.
 const pressed = (id) => { const one = $(id); if (one && !one.disabled) one.click(); return Boolean(one && !one.disabled); };
 const opened = (tab) => (app) => { app.look({ tab }); app.show("inspect"); return true; };
-const written = (mode) => (app, words) => { if (!app.dm) return false; app.drafts[`${app.story} ${mode}`] = words; app.look({ mode }); soon(mode); return true; };
+const written = (mode) => (app, words) => {
+  if (!app.modes.includes(mode)) return false;
+  keepDraft(app, mode === "whisper" ? `whisper ${app.seat}` : mode, mode === "whisper" ? toWhom(app, words) : words);
+  app.look({ mode });
+  soon(mode);
+  return true;
+};
+
+// Ticks those whose names come first ("Osric and Ibbi"), of those who are there, and nobody else. Answers with the words that are left.
+function toWhom(app, words) {
+  const people = app.seat ? (app.scene?.here ?? []) : app.party;
+  const ears = [];
+  let next = words.match(/^()([^\s:,]*)[:,]?\s*([^]*)$/);
+  while (next) {
+    const name = next[2].toLowerCase();
+    const found = people.find((one) => one.id === name || one.name.toLowerCase().split(/\s+/).includes(name));
+    if (!found) break;
+    ears.push(found.id);
+    words = next[3];
+    next = words.match(/^(and\s+)([^\s:,]+)[:,]?\s*([^]*)$/i);
+  }
+  keepDraft(app, `ears ${app.seat}`, ears);
+  return words;
+}
 const COMMANDS = {
   look: (app) => { app.show("rail"); return true; }, why: opened("prompt"), memory: opened("memory"), ledger: opened("ledger"), moments: opened("moments"),
-  whisper: written("whisper"), nudge: written("nudge"), undo: () => pressed("undo"), end: () => pressed("finish"), help: () => { toast(`What begins with a slash is for the table: ${commands()}.`); return true; },
+  whisper: written("whisper"), nudge: written("nudge"), undo: () => pressed("undo"), end: () => pressed("finish"), help: () => { shortcuts(); return true; },
 };
 const commands = () => Object.keys(COMMANDS).map((one) => `/${one}`).join(", ");
 
@@ -42,12 +72,20 @@ export function command(app, line) {
   return false;
 }
 
+const WRITTEN = "input:not([type=range], [type=checkbox]), textarea, select";
+// Single keys are for whoever reads: where a button or a box has the focus, or has just been taken away, they do nothing.
+const idle = (one) => !one || one === document.body || one.matches("main, #story, #scroll, article");
+
 export function listenToKeys(app) {
   document.querySelector(".skip").addEventListener("click", (event) => { event.preventDefault(); (document.querySelector("#scroll") || document.querySelector("main")).focus(); });
   document.addEventListener("keydown", (event) => {
     if (!app.story || !$("table") || event.ctrlKey || event.metaKey || event.altKey || event.target.closest("dialog")) return;
-    const writing = event.target.closest("input:not([type=range], [type=checkbox]), textarea, select");
-    if (writing) { if (event.key === "Escape") writing.blur(); return; }
+    if (event.key === "Escape" && document.activeElement !== document.body) {
+      const wrote = document.activeElement.matches(WRITTEN);
+      document.activeElement.blur();
+      if (wrote) return;
+    }
+    if (!idle(document.activeElement)) return;
     const number = Number(event.key);
     const key = KEYS.find(([name]) => (name === "Esc" ? "Escape" : name) === event.key);
     if (event.key === "j" || event.key === "k") { event.preventDefault(); walk(event.key === "j" ? 1 : -1); }
@@ -66,7 +104,9 @@ function walk(by) {
 
 export function shortcuts() {
   const box = h("dialog", { class: "dialog", "aria-labelledby": "keys-title" }, h("h2", { id: "keys-title" }, "Keyboard"),
+    h("p", { class: "muted small" }, "Single keys work while nothing has the focus. Esc gets you there from anywhere."),
     h("dl", { class: "keys" }, KEYS.map(([key, words]) => [h("dt", {}, h("kbd", {}, key)), h("dd", {}, words)])),
+    h("p", { class: "muted small" }, `What you write is for the table, and is not told, if it begins with a slash: ${commands()}.`),
     h("div", { class: "buttons end" }, h("button", { class: "button primary", onclick: () => box.close() }, "Close")));
   box.addEventListener("close", () => box.remove());
   document.body.append(box);

@@ -5,7 +5,7 @@ const ROLES = { pc: "a player", npc: "of the story" };
 
 export function drawSeats(app, place) {
   const { play, scene } = app;
-  const state = JSON.stringify([app.seat, app.at, app.dm, app.story, play && { ...play, lines: play.lines.map((line) => line.ended || line.seat) }, scene && [scene.place, scene.act, scene.time, scene.weather, scene.goals], app.seats]);
+  const state = JSON.stringify([app.awaited, app.seat, app.at, app.dm, app.story, play && { ...play, lines: play.lines.map((line) => line.ended || line.seat) }, scene && [scene.place, scene.act, scene.time, scene.weather, scene.goals], app.seats]);
   if (place.dataset.state === state) return;
   place.dataset.state = state;
   const party = new Set(app.party.map((one) => one.id));
@@ -14,7 +14,7 @@ export function drawSeats(app, place) {
   const mine = (id) => app.dm || app.me.seats.includes(id);
   redraw(place, scene ? sceneOf(scene) : null, app.dm && play ? controls(app) : null,
     h("h2", { class: "label" }, app.dm ? "View as" : "At the table"),
-    h("ul", { class: "seats" }, app.dm ? seat(app, "", "Everything", "the author's view") : null, heroes, app.dm && app.seats.some((one) => one.id === "dm") ? seat(app, "dm", "DM", "hears everything") : null),
+    h("ul", { class: "seats" }, app.dm ? seat(app, "", "Everything", "with every secret") : null, heroes, app.dm && app.seats.some((one) => one.id === "dm") ? seat(app, "dm", "DM", "hears everything") : null),
     play && others.length ? h("details", { class: "others", "data-key": "others" }, h("summary", {}, count(others.length, "other")), h("ul", { class: "seats" }, others.filter((one) => mine(one.id)).map((one) => seat(app, one.id, one.name, ROLES[one.role] ?? "")))) : null);
 }
 
@@ -29,10 +29,10 @@ function controls(app) {
   const end = async () => { if (await ask({ title: "Bring it to an end?", words: "The epilogue is told, wherever the story is. You can undo it.", verb: "Tell the end", stay: "Play on" })) app.finish(); };
   const button = (name, label, more) => h("button", { class: "button", "data-key": name, ...more }, sign(name), h("span", {}, label));
   return h("div", { class: "controls", role: "group", "aria-label": "Play" },
-    button("step", "Step", { id: "step-once", title: "Play one round (n)", disabled: play.running || Boolean(play.waiting) || past, onclick: () => app.step() }),
+    button("step", "Step", { id: "step-once", title: "Play one round (n)", disabled: play.running || Boolean(app.awaited) || past, onclick: () => app.step() }),
     button(play.auto ? "pause" : "play", play.auto ? "Pause" : "Play", { id: "auto", title: "Let the AI seats play on, or pause (p)", disabled: past, "aria-pressed": String(play.auto), onclick: () => app.auto(!play.auto) }),
     button("undo", "Undo", { id: "undo", title: "Take the last round back (u)", disabled: play.running || play.round < 2 || past, onclick: () => app.undo() }),
-    button("flag", "End", { id: "finish", title: "Bring the story to its end", disabled: play.running || Boolean(play.waiting) || Boolean(play.ending) || play.told || past, onclick: end }));
+    button("flag", "End", { id: "finish", title: "Bring the story to its end", disabled: play.running || Boolean(app.awaited) || Boolean(play.ending) || play.told || past, onclick: end }));
 }
 
 function seat(app, id, label, sub, more = null, now = "") {
@@ -46,7 +46,7 @@ function seat(app, id, label, sub, more = null, now = "") {
 function hero(app, one) {
   const { play } = app;
   const speaking = play.running && play.lines.some((line) => line.seat === one.id && !line.ended);
-  const now = play.waiting === one.id ? "waiting for you" : speaking ? "speaking…" : "";
+  const now = app.awaited === one.id && !play.running ? "waiting for you" : speaking ? "speaking…" : "";
   const change = app.dm ? h("button", { class: `plays ${one.human ? "human" : ""}`, "data-key": `plays-${one.id}`, "aria-label": `${one.name} is played by ${one.human ? "a person" : "the AI"}: change`, title: one.human ? "Hand over to the AI" : "Take this seat over", disabled: play.running || Boolean(app.at), onclick: () => app.people(one.id, !one.human) }, one.human ? "you" : "AI")
     : h("span", { class: `plays ${one.human ? "human" : ""}` }, one.human ? (app.me.seats.includes(one.id) ? "you" : "person") : "AI");
   const condition = app.at ? app.scene?.here.find((other) => other.id === one.id)?.condition : one.condition;

@@ -9,11 +9,13 @@ const articles = new Map();
 let called = ""; // how everyone was called when they were made
 let watched = null;
 
+const below = (column) => column.scrollHeight - column.scrollTop - column.clientHeight; // pixels of it that are out of sight
+
 export function drawTurns(app) {
   const column = $("scroll");
   const key = `${app.story} ${app.branch} ${app.seat} ${app.at}`;
   const fresh = column.dataset.place !== key;
-  const low = fresh || (column.scrollHeight - column.scrollTop - column.clientHeight < NEAR && !app.after);
+  const low = fresh || (below(column) < NEAR && !app.after);
   const anchor = low ? null : firstInSight(column);
   const people = JSON.stringify([app.dm, known(), app.party.map((one) => one.name), app.seats.map((one) => one.name)]);
   if (fresh || called !== people) articles.clear(); // every line says who heard it
@@ -24,13 +26,42 @@ export function drawTurns(app) {
   else if (articles.has(anchor?.id)) column.scrollTop += articles.get(anchor.id).getBoundingClientRect().top - anchor.top;
   lightTurns(app);
   if (watched !== column) watch(app, column);
+  announce(app, fresh);
+}
+
+// -- for those who listen -------------------------------------------------------------------------------------------------------
+
+const KEPT = 30; // lines that stand there, for a screen reader to come round to
+let newest = 0; // the number of the last turn that was there
+const heard = new Set(); // lines in flight that were read out,
+let again = []; // and their words, which come again as turns
+
+// What comes after what was there, once, and whole: a line that is still growing waits for its end.
+function announce(app, fresh) {
+  if (fresh) { heard.clear(); again = []; put($("log")); }
+  const silent = fresh || app.at || app.after;
+  const say = (name, text) => { if (!silent) $("log").append(h("p", {}, name ? `${name}: ${text}` : text)); };
+  for (const line of app.at ? [] : app.play?.lines ?? []) {
+    if (!line.ended) break; // what comes after it is read out after it
+    if (!line.text.trim() || heard.has(line.line)) continue;
+    heard.add(line.line);
+    again = [...again, line.text.trim()].slice(-KEPT);
+    say(line.role === "pc" ? app.name(line.seat) : "", line.text);
+  }
+  for (const turn of app.turns.filter((one) => one.number > newest)) {
+    const at = again.indexOf(turn.text.trim());
+    if (at >= 0) again.splice(at, 1);
+    else say(nameOf(app, turn), turn.text);
+  }
+  if (!app.after) newest = app.turns.at(-1)?.number ?? 0;
+  while ($("log").children.length > KEPT) $("log").firstChild.remove();
 }
 
 // Going along with the story also when something else takes room, and asking for more where the window ends.
 function watch(app, column) {
   watched = column;
   let low = true;
-  column.addEventListener("scroll", () => { low = column.scrollHeight - column.scrollTop - column.clientHeight < NEAR; edge(app, column); }, { passive: true });
+  column.addEventListener("scroll", () => { low = below(column) < NEAR; edge(app, column); }, { passive: true });
   new ResizeObserver(() => { if (low && !app.after && !app.lit?.held) column.scrollTop = column.scrollHeight; }).observe(column);
 }
 
@@ -42,7 +73,7 @@ function firstInSight(column) {
 
 function edge(app, column) {
   if (app.before && column.scrollTop < EDGE) app.earlier();
-  else if (app.after && column.scrollHeight - column.scrollTop - column.clientHeight < EDGE) app.later();
+  else if (app.after && below(column) < EDGE) app.later();
 }
 
 const more = (app, way) => (app[way] ? h("button", { class: "button quiet more", onclick: () => (way === "before" ? app.earlier() : app.later()) }, way === "before" ? "Earlier turns" : "Later turns") : null);
@@ -84,10 +115,12 @@ function sceneOf(turn, before) {
   return [place, when].filter(Boolean).join(" · ");
 }
 
+const isTold = (turn) => turn.speaker === "dm" && (!turn.voice || turn.voice === "DM");
+const nameOf = (app, turn) => (["said", "whisper", "thought"].includes(turn.kind) && !(isTold(turn) && turn.kind === "said") ? turn.voice || app.name(turn.speaker) : "");
+
 function article(app, turn) {
-  const spoken = ["said", "whisper", "thought"].includes(turn.kind);
-  const told = turn.speaker === "dm" && (!turn.voice || turn.voice === "DM");
-  const name = spoken && !(told && turn.kind === "said") ? turn.voice || app.name(turn.speaker) : "";
+  const told = isTold(turn);
+  const name = nameOf(app, turn);
   const kind = told && turn.kind === "said" ? "told" : turn.kind;
   const heard = hearers(app, turn.audience);
   return h("article", { class: `turn ${kind} ${turn.pinned ? "pinned" : ""}`, style: { "--ears": heard?.children.length ?? 0 }, "data-id": turn.id, "data-kind": turn.kind, tabindex: -1, onclick: (event) => open(event) },
@@ -102,7 +135,9 @@ function article(app, turn) {
 function open(event) {
   if (event.target.closest("button")) return;
   for (const one of document.querySelectorAll(".turn.open")) if (one !== event.currentTarget) one.classList.remove("open");
-  if (matchMedia("(hover: none)").matches && !event.currentTarget.classList.toggle("open")) event.currentTarget.blur(); // what has the focus shows it, too
+  if (!matchMedia("(hover: none)").matches) return;
+  if (event.currentTarget.classList.toggle("open")) event.currentTarget.scrollIntoView({ block: "nearest" });
+  else event.currentTarget.blur(); // what has the focus shows it, too
 }
 
 function hearers(app, audience) {

@@ -1,6 +1,7 @@
 // The top: where one is, how the line stands, light or dark. And the door, where a token is asked for.
 import { download, hasToken, keepToken, tryNow } from "/page/api.js";
 import { $, arrange, h, put, sign } from "/page/dom.js";
+import { dropDrafts } from "/page/drafts.js";
 import { shortcuts } from "/page/keys.js";
 
 const THEMES = ["", "light", "dark"];
@@ -28,9 +29,9 @@ export function drawTop(app) {
   put($("top"), h("a", { class: "brand", href: "#", "aria-label": "Talekeeper: all stories", onclick: (event) => { event.preventDefault(); app.leave(); } }, h("img", { src: "/page/mark.svg", alt: "", width: 24, height: 24 }), h("span", {}, "Talekeeper")),
     app.story ? h("h1", { class: "title" }, app.play ? h("strong", {}, app.play.title) : null, h("span", { class: "muted" }, storyName(app))) : null,
     h("span", { class: "grow" }), h("span", { id: "line", class: "muted small", role: "status" }),
-    app.story && app.dm ? h("button", { class: "button quiet wide", id: "export", onclick: () => app.do(() => download(`${app.path}/export`, `${app.story}.jsonl`)) }, sign("save"), "Export") : null,
-    app.me && hasToken() ? h("button", { class: `button quiet ${app.story ? "wide" : ""}`, id: "leave", title: `Signed in as ${app.me.name}`, onclick: () => { keepToken(""); location.reload(); } }, "Leave") : null,
-    painted, app.story ? h("button", { class: "button quiet icon", title: "Keyboard shortcuts (?)", "aria-label": "Keyboard shortcuts", onclick: shortcuts }, "?") : null);
+    app.story && app.dm ? h("button", { class: "button quiet", id: "export", title: "Export the story", "aria-label": "Export the story", onclick: () => app.do(() => download(`${app.path}/export`, `${app.story}.jsonl`)) }, sign("save"), h("span", { class: "wide" }, "Export")) : null,
+    app.me && hasToken() ? h("button", { class: "button quiet", id: "leave", title: `Leave (signed in as ${app.me.name})`, "aria-label": "Leave", onclick: () => { keepToken(""); dropDrafts(); location.reload(); } }, sign("leave"), h("span", { class: "wide" }, "Leave")) : null,
+    painted, app.story ? h("button", { class: "button quiet icon", id: "keys", title: "Keyboard shortcuts (?)", "aria-label": "Keyboard shortcuts", onclick: shortcuts }, "?") : null);
 }
 
 // How the story is called, from its id; an address may hold anything.

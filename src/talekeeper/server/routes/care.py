@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import AsyncIterator
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
@@ -15,8 +14,10 @@ from talekeeper.errors import InvalidInput
 from talekeeper.formats import export_story, import_story
 from talekeeper.model import MemoryKey
 from talekeeper.server import ids, schemas
-from talekeeper.server.door import PREFIX, Authored, Entered, Granted, InHouse, Looking, Route
+from talekeeper.server.door import Authored, Entered, Granted, InHouse, Looking, Route, begun
+from talekeeper.server.ids import PREFIX
 from talekeeper.server.problems import Problem, forbidden
+from talekeeper.server.views import story_row
 
 router = APIRouter(prefix=PREFIX, route_class=Route, tags=["care"])
 LINES = "application/x-ndjson"
@@ -48,17 +49,8 @@ _LINES: dict[str, Any] = {LINES: {"schema": {"type": "string"}}}
 )  # fmt: skip
 async def export(visit: Authored) -> StreamingResponse:
     """Everything: branches, edits, pins, ids, what models wrote. `POST /import` makes a story of it."""
-    lines = export_story(visit.house.keeper, visit.story.key)
-    first = await anext(lines)
-    return StreamingResponse(
-        _all(first, lines), media_type=LINES, headers={"Content-Disposition": f'attachment; filename="{visit.id[:100]}.jsonl"'}
-    )
-
-
-async def _all(first: str, lines: AsyncIterator[str]) -> AsyncIterator[str]:
-    yield first
-    async for line in lines:
-        yield line
+    lines = await begun(export_story(visit.house.keeper, visit.story.key))
+    return StreamingResponse(lines, media_type=LINES, headers={"Content-Disposition": f'attachment; filename="{visit.id[:100]}.jsonl"'})
 
 
 @router.post(
@@ -89,8 +81,9 @@ async def import_(
             raise Problem(409, "story-exists", "There is a story of that id already: delete it, or name another with ?story=.")
         file.seek(0)
         await import_story(house.keeper, (line.decode() for line in file), key=key)
-    response.headers["Location"] = f"{PREFIX}/stories/{ids.story_id(key)}"
-    return schemas.StoryRow(id=ids.story_id(key), user=key.user_id, name=key.session_id)
+    row = story_row(key)
+    response.headers["Location"] = f"{PREFIX}/stories/{row.id}"
+    return row
 
 
 def _key(tenant: str, story: str | None, header: bytes) -> MemoryKey:

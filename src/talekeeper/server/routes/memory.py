@@ -8,7 +8,8 @@ from fastapi import APIRouter, Query
 
 from talekeeper.errors import UnknownFold
 from talekeeper.server import limits, schemas
-from talekeeper.server.door import PREFIX, Authored, BudgetQuery, LookingAs, LookingAt, MemoryPath, Route, SeatQuery
+from talekeeper.server.door import Authored, BudgetQuery, LookingAs, LookingAt, MemoryPath, Route, SeatQuery
+from talekeeper.server.ids import PREFIX
 from talekeeper.server.problems import invalid, unknown
 
 router = APIRouter(prefix=PREFIX, route_class=Route, tags=["memory"])

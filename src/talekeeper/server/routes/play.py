@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Response
 
-from talekeeper.model import MemoryKey
-from talekeeper.replay import Past
 from talekeeper.server import game_schemas as games
-from talekeeper.server import ids, schemas
+from talekeeper.server import schemas
 from talekeeper.server.door import (
-    PREFIX,
     Authored,
     Entered,
     Granted,
@@ -21,20 +19,23 @@ from talekeeper.server.door import (
     Looking,
     LookingAt,
     Route,
-    Visit,
+    new_key,
 )
+from talekeeper.server.ids import PREFIX
 from talekeeper.server.problems import forbidden, invalid
-from talekeeper.server.rooms import Room
+from talekeeper.server.room import Room
 from talekeeper.server.routes.turns import stamp, version_of
-from talekeeper.server.views import View
-from talekeeper.table.flight import DM
-from talekeeper.table.game import GameState
-from talekeeper.table.ledger import ledger as known_ledger
-from talekeeper.table.plan import open_objectives
-from talekeeper.table.scenario import Scenario
-from talekeeper.table.scene import condition
-from talekeeper.table.scene import scene as scene_of
-from talekeeper.table.table import Setup, Table
+from talekeeper.server.views import View, story_row
+from talekeeper.story.replay import Past
+from talekeeper.table.brain import Scene
+from talekeeper.table.playing.flight import DM
+from talekeeper.table.playing.seating import Setup, Table
+from talekeeper.table.rules.ledger import ledger as known_ledger
+from talekeeper.table.rules.plan import open_objectives
+from talekeeper.table.shown.scene import condition
+from talekeeper.table.shown.scene import scene as scene_of
+from talekeeper.table.world.gamestate import GameState
+from talekeeper.table.world.scenario import Scenario
 
 router = APIRouter(prefix=PREFIX, route_class=Route, tags=["play"])
 
@@ -68,14 +69,14 @@ def _scenario(name: str, one: Scenario) -> games.Scenario:
 @router.post("/games", status_code=201, summary="Begin a game")
 async def begin_game(house: InHouse, grant: Granted, body: games.NewGame, response: Response) -> schemas.StoryRow:
     """A story is made from a scenario, with its seats, and waits for its first round."""
-    key = MemoryKey(grant.tenant, body.user, body.name)
-    story = ids.story_id(key)
-    if not grant.dm or not grant.opens(story):
-        raise forbidden("This token may not begin this story: that needs a dm's token for it.")
+    key = new_key(grant, body.user, body.name)
+    if len(set(body.party)) < len(body.party) or len(set(body.humans)) < len(body.humans):
+        raise invalid("Somebody is named twice: each of the party once, please.")
     house.rooms.expect()
-    await house.rooms.begin(key, Setup(body.scenario, tuple(dict.fromkeys(body.party)), tuple(dict.fromkeys(body.humans)), body.seed))
-    response.headers["Location"] = f"{PREFIX}/stories/{story}"
-    return schemas.StoryRow(id=story, user=key.user_id, name=key.session_id)
+    await house.rooms.begin(key, Setup(body.scenario, tuple(body.party), tuple(body.humans), body.seed))
+    row = story_row(key)
+    response.headers["Location"] = f"{PREFIX}/stories/{row.id}"
+    return row
 
 
 # -- looking -----------------------------------------------------------------------------------------------------------
@@ -180,7 +181,7 @@ async def act(visit: Entered, room: InRoom, view: Looking, body: games.Act, key:
     """What a person does. The dm may answer for whoever is waited for. A text that begins with a slash is refused: in a terminal that is
     a command, and no part of the story."""
     request = visit.told_once(key)
-    if room.did(request):
+    if room.did(request, body.text):
         return await _play(room, view.seat)
     seat = view.seat or room.waiting
     if not seat:
@@ -189,7 +190,7 @@ async def act(visit: Entered, room: InRoom, view: Looking, body: games.Act, key:
         raise invalid("This seat is played by the AI: have it taken over first.")
     if body.text.lstrip().startswith("/"):
         raise invalid("What begins with a slash is for the table, and is not told: there are routes for that.")
-    await room.act(seat, body.text, request)
+    await room.act(seat, body.text, request, hosts=view.seat in (None, DM))
     return await _play(room, view.seat)
 
 
@@ -232,13 +233,24 @@ async def people(room: Hosting, body: games.People) -> games.Play:
 
 
 @router.post("/stories/{story}/whisper", status_code=201, summary="Whisper")
-async def whisper(visit: Authored, room: Hosting, body: games.Whisper, key: IdempotencyKey = None) -> schemas.Turn:
-    """Words for some ears only, at once and outside of any round."""
+async def whisper(visit: Entered, view: Looking, body: games.Whisper, key: IdempotencyKey = None) -> schemas.Turn:
+    """Words for some ears only, at once and outside of any round. A player whispers for the own seat, to those whom it sees."""
+    speaker = body.speaker or view.seat
+    if not visit.grant.dm and speaker != view.seat:
+        raise forbidden("This token whispers for its own seat only.")
+    if speaker is None:
+        raise invalid("Say who whispers.")
+    room = await enter_room(visit)
     async with room.hold() as table:
-        turn = await table.whisper(body.speaker, body.to, body.text, id=visit.told_once(key))
-    return await _shown(visit, turn.id)
+        if not visit.grant.dm:
+            _must_reach(body.to, scene_of(table.scenario, await table.state(), _eyes(room, view), table.setup.seed))
+        turn = await table.whisper(speaker, body.to, body.text, id=visit.told_once(key))
+    seen = visit.view() if visit.grant.dm else view
+    return await seen.turn(await seen.find(turn.id))
 
 
-async def _shown(visit: Visit, id: str) -> schemas.Turn:
-    view = visit.view()
-    return await view.turn(await view.find(id))
+def _must_reach(ears: Collection[str], scene: Scene) -> None:
+    if scene.condition == "dead":
+        raise invalid("The dead do not whisper.")
+    if not set(ears) <= {one.id for one in scene.here}:
+        raise invalid("You can whisper to those who are here with you, and to nobody else.")

@@ -8,10 +8,10 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Response
 
 from talekeeper import model
+from talekeeper.live.shared import is_finished
 from talekeeper.server import ids, limits, schemas
 from talekeeper.server.auth import Grant
 from talekeeper.server.door import (
-    PREFIX,
     Authored,
     Entered,
     Granted,
@@ -24,10 +24,12 @@ from talekeeper.server.door import (
     StoryPath,
     Visit,
     find_story,
+    new_key,
 )
-from talekeeper.server.events import Passing
+from talekeeper.server.ids import PREFIX
 from talekeeper.server.problems import Problem, forbidden, unknown
-from talekeeper.server.views import View
+from talekeeper.server.stream import Passing
+from talekeeper.server.views import View, story_row
 
 router = APIRouter(prefix=PREFIX, route_class=Route, tags=["stories"])
 
@@ -45,22 +47,23 @@ async def list_stories(
     after: Annotated[str | None, Query(max_length=ids.STORY_LENGTH, description="The id of the last story of the page before.")] = None,
     limit: Annotated[int, Query(ge=1, le=limits.PAGE)] = 100,
 ) -> schemas.Stories:
-    """The stories that this token opens, in order of their ids."""
+    """The stories that this token opens, in order of their ids; one whose import is under way is no story yet."""
     rows = sorted((ids.story_id(key), key) for key in await house.keeper.keys(grant.tenant))
     found: list[schemas.StoryRow] = []
     for story, key in rows:
         if len(found) == limit:
             break
-        if (after is None or story > after) and await _open_to(house, grant, story):
-            found.append(_row(story, key))
+        if (after is None or story > after) and await _open_to(house, grant, story, key):
+            found.append(story_row(key))
     return schemas.Stories(stories=found)
 
 
-async def _open_to(house: House, grant: Grant, story: str) -> bool:
+async def _open_to(house: House, grant: Grant, story: str, key: model.MemoryKey) -> bool:
     if not grant.opens(story):
         return False
     if grant.dm:
-        return True
+        record = await house.keeper.store.load(key)
+        return record is not None and is_finished(record)
     try:
         await find_story(house, grant, story)
     except Problem:
@@ -68,17 +71,11 @@ async def _open_to(house: House, grant: Grant, story: str) -> bool:
     return True
 
 
-def _row(story: str, key: model.MemoryKey) -> schemas.StoryRow:
-    return schemas.StoryRow(id=story, user=key.user_id, name=key.session_id)
-
-
 @router.post("/stories", status_code=201, summary="Begin a story")
 async def begin(house: InHouse, grant: Granted, body: schemas.NewStory, response: Response) -> schemas.Story:
     """Begins a story with its seats. The same again changes nothing; another story of that name is a conflict."""
-    key = model.MemoryKey(grant.tenant, body.user, body.name)
+    key = new_key(grant, body.user, body.name)
     story = ids.story_id(key)
-    if not grant.dm or not grant.opens(story):
-        raise forbidden("This token may not begin this story: that needs a dm's token for it.")
     seats = [_noun(seat.id, seat) for seat in body.seats]
     begun = await house.keeper.store.load(key) is None
     if not begun and (await house.keeper.story(key)).seats != tuple(seats):
@@ -96,7 +93,7 @@ def _noun(id: str, seat: schemas.SeatIn) -> model.Seat:
 
 
 async def _story(visit: Visit, view: View) -> schemas.Story:
-    row = _row(visit.id, visit.story.key)
+    row = story_row(visit.story.key)
     return schemas.Story(
         id=row.id, user=row.user, name=row.name, branch=visit.story.branch, version=await view.version(), seat=view.seat,
         seats=await view.seats(), turns=await view.count(), game=await visit.house.rooms.plays(visit.story),

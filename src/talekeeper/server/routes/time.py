@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Header, Query, Request, Response
+from fastapi import APIRouter, Header, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
+from talekeeper.model import BranchInfo
 from talekeeper.server import limits, schemas
-from talekeeper.server.door import PREFIX, Authored, Entered, IdempotencyKey, IfMatch, Looking, Route, Visit, house_of
-from talekeeper.server.events import MEDIA_TYPE, Passing, Stream
+from talekeeper.server.door import Authored, Entered, IdempotencyKey, IfMatch, Looking, Route, Visit, begun
+from talekeeper.server.ids import PREFIX
 from talekeeper.server.problems import slow_down
 from talekeeper.server.routes.turns import stamp, version_of
+from talekeeper.server.stream import MEDIA_TYPE, Passing, Stream
 
 router = APIRouter(prefix=PREFIX, route_class=Route, tags=["time"])
 
@@ -32,8 +34,7 @@ async def list_branches(visit: Authored) -> schemas.Branches:
 @router.post("/stories/{story}/rewind", summary="Go back")
 async def rewind(visit: Authored, body: schemas.Rewind, response: Response, if_match: IfMatch = None) -> schemas.Branches:
     """Goes back to just after a turn. What came after stays as a branch; `switch` takes it up again."""
-    number = 0 if body.to == "0" else (await visit.view().find(body.to)).seq
-    await visit.story.rewind(number, expected_version=version_of(if_match))
+    await visit.story.rewind(await visit.view().place(body.to), expected_version=version_of(if_match))
     await stamp(response, visit.view())
     return await _branches(visit)
 
@@ -49,14 +50,18 @@ async def switch(visit: Authored, body: schemas.Switch) -> schemas.Branches:
 @router.post("/stories/{story}/fork", status_code=201, summary="Begin a branch")
 async def fork(visit: Authored, body: schemas.Fork, key: IdempotencyKey = None) -> schemas.Branch:
     """Begins a branch after a turn, and leaves this one as it is. Read and write it with `?branch=`."""
-    at = visit.story.head if body.at is None else 0 if body.at == "0" else (await visit.view().find(body.at)).seq
-    name = body.name or (f"fork-{(visit.told_once(key) or '')[2:10]}" if key is not None else None)
-    known = [branch for branch in await visit.story.branches() if key is not None and branch.name == name]
-    if not known or (body.at is not None and known[0].forked_at != at):
-        forked = await visit.story.fork(at=at, name=name)
-        known = [branch for branch in await visit.story.branches() if branch.name == forked.branch]
+    at = visit.story.head if body.at is None else await visit.view().place(body.at)
+    request = visit.told_once(key)
+    name = body.name or (f"fork-{request[2:10]}" if request is not None else None)
+    made = await _branch(visit, name) if request is not None else None  # by the same request, when it was sent before
+    if made is None or (body.at is not None and made.forked_at != at):
+        made = await _branch(visit, (await visit.story.fork(at=at, name=name)).branch)
     visit.house.hub.tell(visit.story.key, Passing("branches", {}))
-    return schemas.Branch.model_validate(known[0])
+    return schemas.Branch.model_validate(made)
+
+
+async def _branch(visit: Visit, name: str | None) -> BranchInfo | None:
+    return next((branch for branch in await visit.story.branches() if branch.name == name), None)
 
 
 async def _branches(visit: Visit) -> schemas.Branches:
@@ -78,14 +83,8 @@ _EVENT = {
 }
 
 
-async def _free_line(request: Request, visit: Entered) -> None:
-    house = house_of(request)
-    if house.hub.count_of(visit.grant.name) >= house.limits.streams:
-        raise slow_down(5)
-
-
 @router.get(
-    "/stories/{story}/events", summary="Follow a story", response_class=StreamingResponse, dependencies=[Depends(_free_line)],
+    "/stories/{story}/events", summary="Follow a story", response_class=StreamingResponse,
     responses={200: {"content": {MEDIA_TYPE: {"schema": _EVENT}}, "description": "The stream."}},
 )  # fmt: skip
 async def events(
@@ -117,5 +116,8 @@ async def events(
     | `deleted` | | the story is gone |
     """
     house = visit.house
+    if house.hub.count_of(visit.grant.name) >= house.limits.streams:
+        raise slow_down(5, "event streams")
     stream = Stream(house.hub, visit.story, view, request.scope["granted"], house.limits.stream_seconds)
-    return StreamingResponse(stream.frames(visit.grant.name, last or after), media_type=MEDIA_TYPE, headers={"X-Accel-Buffering": "no"})
+    frames = await begun(stream.frames(visit.grant.name, last or after))  # and counted, before anyone else is let in
+    return StreamingResponse(frames, media_type=MEDIA_TYPE, headers={"X-Accel-Buffering": "no"})

@@ -11,7 +11,6 @@ from talekeeper.errors import Conflict, UnknownTurn
 from talekeeper.model import HEARD_KINDS
 from talekeeper.server import limits, schemas
 from talekeeper.server.door import (
-    PREFIX,
     Authored,
     Entered,
     IdempotencyKey,
@@ -22,10 +21,11 @@ from talekeeper.server.door import (
     TurnPath,
     Visit,
 )
-from talekeeper.server.events import Passing
+from talekeeper.server.ids import PREFIX
 from talekeeper.server.problems import Problem, forbidden, invalid
+from talekeeper.server.stream import Passing
 from talekeeper.server.views import View
-from talekeeper.story import Story
+from talekeeper.story.story import Story
 
 router = APIRouter(prefix=PREFIX, route_class=Route, tags=["turns"])
 TRIES = 8
@@ -51,6 +51,8 @@ async def append(
 ) -> schemas.Turn:
     """The turn is durable when the answer comes. A player speaks for the token's own seat, to those present or to seats it has met."""
     view = visit.view(seat)
+    if not visit.grant.dm and await visit.house.rooms.plays(visit.story):
+        raise Problem(409, "a-game", "This is a game: act when it is your turn, or whisper. There are routes for both.")
     speaker = await _speaker(visit, view, body)
     if body.id is not None and key is not None:
         raise invalid("Send either an id or an Idempotency-Key.")

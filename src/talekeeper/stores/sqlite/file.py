@@ -37,7 +37,7 @@ def _load() -> dict[str, str]:
 SQL = _load()
 """The statements of `sqlite.sql`, by name."""
 
-MIGRATIONS = [SQL["migration_1"], SQL["migration_2"], SQL["migration_3"], SQL["migration_4"]]
+MIGRATIONS = [script for name, script in SQL.items() if name.startswith("migration_")]
 """What brings a file from version 0, 1, 2 … to the next. Only ever appended to."""
 
 
@@ -115,6 +115,8 @@ def open_file(path: Path, *, durable: bool, busy_timeout: float, read_only: bool
             if not is_barred(exc):
                 raise translate(exc, path) from exc
             last = exc
+        except UnicodeDecodeError as exc:  # SQLite quotes what it cannot understand, and that is no text
+            raise translate(exc, path) from exc
         else:
             return file
     assert last is not None
@@ -293,6 +295,8 @@ def translate(exc: Exception, path: Path) -> Exception:
         return kind(f"{name} {advice} ({exc})")
     if code == sqlite3.SQLITE_IOERR and _no_room(path):
         return StoreFull(f"{name} has no room left: free some space, then retry ({exc})")
+    if isinstance(exc, UnicodeDecodeError):
+        return StoreCorrupt(f"{name} is damaged: a name in it is no UTF-8; restore a backup")
     if isinstance(exc, UnicodeError | OverflowError | TypeError | sqlite3.InterfaceError | sqlite3.ProgrammingError):
         return InvalidInput(f"a value cannot be stored: {exc}")
     if isinstance(exc, sqlite3.OperationalError) and str(exc).startswith("Could not decode"):  # and then it quotes the story

@@ -9,14 +9,28 @@ A commit is checked before anything of it is written, so that a refused one leav
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import chain
 from operator import gt
 from typing import Any, NamedTuple
 
-from talekeeper.errors import Conflict, StoreError, TalekeeperError, UnknownBranch, UnknownStory
+from talekeeper.errors import StoreError, TalekeeperError, UnknownBranch
 from talekeeper.model import MemoryKey
-from talekeeper.ports import ENTRIES_ONLY, Branch, Commit, Entry, Erase, Head, Position, Spending, StoryRecord, check_branches, targets
+from talekeeper.ports import (
+    ENTRIES_ONLY,
+    MAIN,
+    Branch,
+    Commit,
+    Entry,
+    Erase,
+    Head,
+    Position,
+    Spending,
+    StoryRecord,
+    check_branches,
+    targets,
+)
+from talekeeper.stores import refusals
 from talekeeper.stores.sqlite.file import SQL, many_rows, statements
 from talekeeper.stores.sqlite.reads import is_all, read_branches, read_head, read_rev, read_story
 from talekeeper.stores.sqlite.rows import (
@@ -162,7 +176,7 @@ class Ledger:
         if rev is None:
             rev = self._revs[story] = self._rev(story)
         if rev != work.rev:
-            raise Conflict(f"story {story} is at revision {rev}, not {work.rev}: read again, then retry")
+            raise refusals.other_revision(story, rev, work.rev)
         if work[3:] != ENTRIES_ONLY:
             return self._apply_whole(work)
         if (row := self._next_row(work)) is not None:
@@ -227,7 +241,7 @@ class Ledger:
     def _rev(self, story: int) -> int:
         rev = read_rev(self.db, story)
         if rev is None:
-            raise UnknownStory(f"this story is not there: it was deleted, or never made (number {story} of the store)")
+            raise refusals.no_story(story)
         return rev
 
     def _head(self, story: int, branch: int, moved: Mapping[int, int] = _NOWHERE) -> int | None:
@@ -260,14 +274,14 @@ class Ledger:
         for number, seq in commit.heads.items():
             head = self._head(story, number, heads)
             if head != seq:
-                raise Conflict(f"branch {number} of story {story} is at {head}, not {seq}: read again, then retry")
+                raise refusals.other_head(story, number, head, seq)
         for entry in commit.entries:
             number, seq = entry[0], entry[1]
             head = self._head(story, number, heads)
             if head is None:
-                raise UnknownBranch(f"story {story} has no branch number {number}")
+                raise refusals.no_branch(story, number)
             if seq != head + 1:
-                raise Conflict(f"entry {seq} of branch {number} is not right behind its head {head}: read again, then retry")
+                raise refusals.out_of_line(number, head, seq)
             if seq > MAX_SEQ:
                 pack(story, number, seq)
             key = story << BRANCH_BITS | number
@@ -281,7 +295,7 @@ class Ledger:
     def _check_ids(self, commit: Commit) -> None:
         ids = [entry.id for entry in commit.entries if entry.id is not None]
         if len(set(ids)) < len(ids) or self.db.execute(SQL["positions_of_ids"], {"story": commit.story, "wanted": encode(ids)}).fetchone():
-            raise Conflict(f"one of the ids {ids!r} belongs to another entry of story {commit.story}: read again, then retry")
+            raise refusals.id_taken(commit.story, ids)
 
     def _insert_entries(self, commit: Commit, rows: Sequence[Row]) -> None:
         self.db.executemany(SQL["insert_turn"], rows)
@@ -299,7 +313,7 @@ class Ledger:
         rows, heads, _ = self._check(commit)
         db, story = self.db, commit.story
         if commit.erase is not None and not is_all(db, story, commit.erase.extent):
-            raise Conflict(f"something was added to story {story} that may have to be erased, too: read again, then retry")
+            raise refusals.more_to_erase(story)
         self.flush()
         if commit.erase is not None:
             self._erase(story, commit.erase)
@@ -337,10 +351,10 @@ class Ledger:
             },
         )  # fmt: skip
 
-    def _index(self, story: int, index: Mapping[Position, Sequence[str]]) -> None:
+    def _index(self, story: int, index: Mapping[Position, Collection[str]]) -> None:
         wanted = {pack(story, *position): terms for position, terms in index.items()}
-        channels = dict(self.db.execute(SQL["channels_to_index"], {"places": encode(list(wanted))}).fetchall())
-        self.db.executemany(SQL["insert_words"], [(pos, tokens(story, channel, wanted[pos])) for pos, channel in sorted(channels.items())])
+        channels = dict(self.db.execute(SQL["channels_to_index"], {"places": encode(list(wanted))}))
+        self.db.executemany(SQL["insert_words"], ((pos, tokens(story, channels[pos], wanted[pos])) for pos in sorted(channels)))
         self.db.executemany(SQL["insert_indexed"], [(story, channel) for channel in set(channels.values())])
 
     def _erase(self, story: int, erase: Erase) -> None:
@@ -396,7 +410,7 @@ class Ledger:
             raise StoreError(f"the file has had {MAX_STORY} stories, and takes no more: begin another file")
         made = self.db.execute(SQL["insert_story"], (key.tenant_id, key.user_id, key.session_id, encode(config))).lastrowid
         assert made is not None
-        self.db.execute(SQL["upsert_branch"], branch_row(made, Branch(1, "main")))
+        self.db.execute(SQL["upsert_branch"], branch_row(made, Branch(1, MAIN)))
         record = read_story(self.db, key)
         assert record is not None
         return record

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from typing import TypeVar
 
-from talekeeper.errors import UnknownBranch, UnknownStory
 from talekeeper.model import MemoryKey
 from talekeeper.ports import (
     Branch,
@@ -24,6 +23,7 @@ from talekeeper.ports import (
     Spending,
     StoryRecord,
 )  # fmt: skip
+from talekeeper.stores import refusals
 from talekeeper.stores.sqlite.file import SQL, transaction
 from talekeeper.stores.sqlite.rows import (
     FIRST_BRANCH,
@@ -92,10 +92,10 @@ def read_head(db: sqlite3.Connection, story: int, branch: int) -> Head:
     wanted = {"story": story, "branch": branch, "first": first, "last": last}
     row = db.execute(SQL["head"], wanted).fetchone() if 0 < story <= MAX_STORY else None
     if row is None:
-        raise UnknownStory(f"this story is not there: it was deleted, or never made (number {story} of the store)")
+        raise refusals.no_story(story)
     rev, seq = row
     if seq is None:
-        raise UnknownBranch(f"story {story} has no branch number {branch}")
+        raise refusals.no_branch(story, branch)
     return Head(rev, seq)
 
 

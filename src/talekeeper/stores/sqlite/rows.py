@@ -11,7 +11,7 @@ from functools import partial
 from itertools import groupby
 from typing import Any, TypeVar
 
-from talekeeper.errors import StoreError
+from talekeeper.errors import StoreCorrupt, StoreError
 from talekeeper.ports import Branch, Entry, FoldRecord, GatheredRecord, Outline, Postings, TextRecord, new_entry
 
 STORY_BITS, BRANCH_BITS, SEQ_BITS = 21, 18, 24
@@ -111,12 +111,13 @@ def gathered_of(row: Row) -> GatheredRecord:
     return GatheredRecord(key, name, decode(value))
 
 
-_PLAIN_TERMS = re.compile(r"(?:[a-z0-9_\x80-\U0010ffff]{1,64} )*")
+_PLAIN = re.compile(r"[a-z0-9_\x80-\U0010ffff ]*")
+_LONGEST = 64
 
 
 def token(story: int, term: str) -> str:
     """What stands for a story's term in the index: the term itself, or a hash where FTS5 would split, fold or clip it."""
-    if " " not in term and term and _PLAIN_TERMS.fullmatch(f"{term} "):
+    if term and " " not in term and len(term) <= _LONGEST and _PLAIN.fullmatch(term):
         return f"{story:x}.{term}"
     return f"{story:x}.-{hashlib.blake2b(term.encode(), digest_size=16).hexdigest()}"
 
@@ -124,8 +125,9 @@ def token(story: int, term: str) -> str:
 def tokens(story: int, channel: int, terms: Iterable[str]) -> str:
     """The text to index for an entry: each of its terms once."""
     unique = dict.fromkeys(terms)
-    text = " ".join(unique) + " "
-    if text.count(" ") == len(unique) and _PLAIN_TERMS.fullmatch(text):
+    text = " ".join(unique)
+    blanks, longest = text.count(" "), max(map(len, unique), default=0)
+    if blanks == len(unique) - 1 and "" not in unique and longest <= _LONGEST and _PLAIN.fullmatch(text):
         return f"{story:x}." + f".{channel} {story:x}.".join(unique) + f".{channel}"  # quick: that is how nearly all of them are
     return " ".join(f"{token(story, term)}.{channel}" for term in unique)
 
@@ -134,6 +136,8 @@ def postings(channel: int, offsets: str) -> list[Postings]:
     """Postings from the numbers of entries, counted from where the story's first branch begins and joined with commas."""
     numbers: list[int] = decode(f"[{offsets}]")
     numbers.sort()
+    if numbers[0] < 0:
+        raise StoreCorrupt("the file is damaged: its index names what is no entry of the story; run `talekeeper doctor`, restore a backup")
     if numbers[-1] <= MAX_SEQ:
         return [Postings(FIRST_BRANCH, channel, array("I", numbers))]
     branches = groupby(numbers, key=lambda number: number >> SEQ_BITS)

@@ -11,6 +11,7 @@ import asyncio
 import os
 import sqlite3
 import time
+from asyncio import get_running_loop
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -19,6 +20,7 @@ from json import JSONDecodeError
 from pathlib import Path
 from typing import Any, TypeVar
 
+from talekeeper import rim
 from talekeeper.errors import StoreClosed, TalekeeperError
 from talekeeper.model import MemoryKey
 from talekeeper.ports import Commit, Found, Head, Postings, Read, StoryRecord
@@ -109,8 +111,8 @@ class SqliteStore:
         return await self._ask(partial(reads.read_keys, tenant_id=tenant_id), near=False)
 
     async def head(self, story: int, branch: int) -> Head:
-        if self._closing is not None:
-            raise _closed(self._file)
+        if self._closing is not None or get_running_loop() is not self._loop:
+            self._refuse()
         if self._writer is not None and (head := self._writer.head(story, branch)) is not None:
             return head
         try:
@@ -125,6 +127,8 @@ class SqliteStore:
         return await self._ask(partial(reads.search, story=story, terms=terms), near=False)
 
     async def write(self, commit: Commit) -> int:
+        if self._closing is not None or get_running_loop() is not self._loop:
+            self._refuse()
         outcomes = self._write_at_once(commit)
         if not outcomes:
             rev: int = await self._submit(commit)
@@ -139,6 +143,12 @@ class SqliteStore:
         return gone
 
     async def close(self) -> None:
+        if self._loop.is_closed():  # nobody is left there who could wait for anything
+            if self._closing is None:
+                await asyncio.to_thread(self._let_go)
+                self._thread.shutdown(wait=False)
+            return
+        rim.own_loop(self._loop)
         if self._closing is None:
             self._closing = self._loop.create_task(self._close())
         await asyncio.shield(self._closing)
@@ -170,8 +180,8 @@ class SqliteStore:
 
     def _submit(self, work: Work) -> asyncio.Future[Any]:
         """A future for the outcome of a write; it goes out with all others of this round of the loop."""
-        if self._closing is not None:
-            raise _closed(self._file)
+        if self._closing is not None or get_running_loop() is not self._loop:
+            self._refuse()
         if self._writer is None:
             raise self._file.refusal()
         works, loop = self._works, self._loop
@@ -190,17 +200,25 @@ class SqliteStore:
         if self._works and self._writer is not None and self._writer.telling and self._closing is None:
             self._loop.call_soon(self._hand_over)
             return
-        self._alone = len(self._works) + bool(self._held) == 1
+        only = self._works[0] if len(self._works) == 1 else None
+        same = type(only) is Commit and only.story == self._story  # as the one that wrote at once, until its time was up
+        self._alone = len(self._works) + (bool(self._held) and not same) == 1
         self._held = 0.0
         if self._works and self._writer is not None:
             jobs = Jobs(self._works, self._futures)
             self._works, self._futures = [], []
             self._writer.take(jobs)
 
-    async def _ask(self, question: Callable[[sqlite3.Connection], T], *, near: bool) -> T:
-        """The answer, from right here or from the reader's thread; the latter waits where the file is locked."""
+    def _refuse(self) -> None:
+        """Says why nothing can be asked of the store: it is closed, or was opened in another event loop."""
         if self._closing is not None:
             raise _closed(self._file)
+        rim.own_loop(self._loop)
+
+    async def _ask(self, question: Callable[[sqlite3.Connection], T], *, near: bool) -> T:
+        """The answer, from right here or from the reader's thread; the latter waits where the file is locked."""
+        if self._closing is not None or get_running_loop() is not self._loop:
+            self._refuse()
         try:
             if near:
                 try:

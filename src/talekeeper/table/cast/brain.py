@@ -14,20 +14,20 @@ import logging
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from talekeeper.errors import InvalidInput, ModelFailed, quoted
 from talekeeper.memory.moments import KEEPER_SCHEMA, KeeperResponse
 from talekeeper.ports import Message, Spending
-from talekeeper.summarize import faithful
-from talekeeper.table import dice
-from talekeeper.table.brain import Ask, Brain
+from talekeeper.summarize import refusal
+from talekeeper.table.brain import Ask, Brain, Part
 from talekeeper.table.cast import prompts
 from talekeeper.table.cast.models import Model, Modelled, Patience, Request, find, listen
 from talekeeper.table.cast.speech import Speech, Unfit
-from talekeeper.table.commands import FOR_MODELS, command_from_json, commands_schema
+from talekeeper.table.rules import dice
+from talekeeper.table.world.commands import FOR_MODELS, command_from_json, commands_schema
 
-ROLES = ("dm", "pc", "keeper", "narrator", "epilogue")
+ROLES: tuple[str, ...] = get_args(Part)
 LENGTHS: Mapping[str, int] = {"dm": 400, "pc": 160, "keeper": 400, "narrator": 400, "epilogue": 800}
 """The most tokens that each role's answer may have."""
 BUILT_IN = "builtin"
@@ -242,7 +242,7 @@ def read_ruling(text: str, told: str = "") -> KeeperResponse:
     for name in ("resolution", "moment_summary"):
         _check_length(name, raw[name])
     resolution = raw["resolution"]
-    if not isinstance(resolution, str) or not resolution.strip() or faithful.declines(resolution, told):
+    if not isinstance(resolution, str) or not resolution.strip() or refusal.declines(resolution, told):
         raise InvalidInput(f"resolution must say what comes of the action, not {quoted(resolution)}")
     commands = raw["commands"]
     if not isinstance(commands, list) or len(commands) > KEEPER_SCHEMA["properties"]["commands"]["maxItems"]:
@@ -272,6 +272,3 @@ def _object_in(text: str) -> dict[str, Any]:
     if not isinstance(raw, dict):
         raise InvalidInput(f"it must be a JSON object, not {type(raw).__name__}")
     return raw
-
-
-__all__ = ["BUILT_IN", "LENGTHS", "ROLES", "Mishap", "ModelBrain", "read_ruling", "ruling_schema"]

@@ -68,9 +68,9 @@ class Config:
         found = self.voices.get(role) or (self.voices.get("default") if role != "summarizer" else None)
         return None if found is None or found.built_in else found
 
-    def with_model(self, model: str, base_url: str | None = None, key_from: str | None = None) -> Config:
+    def with_model(self, model: str, base_url: str | None = None) -> Config:
         """The same with one model for every role that is not named, as `--model` and `--base-url` say."""
-        return replace(self, voices={**self.voices, "default": Voice(model, base_url, key_from)})
+        return replace(self, voices={**self.voices, "default": Voice(model, base_url)})
 
     def brain(self, fallback: Brain | None, notice: Callable[[Mishap], None] | None = None) -> ModelBrain:
         """The cast. Raises `ModelUnavailable` where one of its models cannot be used."""
@@ -160,6 +160,3 @@ def _seconds(name: str, value: object) -> float | int:
     if isinstance(value, bool) or not isinstance(value, int | float) or value < least:
         raise InvalidInput(f"{name} must be a number of seconds above {0 if name != 'pause' else 'or equal to 0'}, not {quoted(value)}")
     return float(value)
-
-
-__all__ = ["FILE", "VOICES", "Config", "Voice", "load", "read"]

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, cast
 from talekeeper.errors import InvalidInput, ModelFailed, ModelUnavailable, how_to_install
 from talekeeper.ports import Message, Spending
 from talekeeper.table.cast.models import Request
-from talekeeper.tokens import estimate_tokens
 
 if TYPE_CHECKING:
     from pydantic_ai.messages import ModelMessage
@@ -96,13 +95,12 @@ def _compatible(full: str, name: str, base_url: str | None, key_from: str | None
     key = os.environ.get(key_from or KEY_VARIABLE)
     if key_from is not None and not key:
         raise ModelUnavailable(f"{full} needs a key: set {key_from} in the environment")
+    url = base_url or os.environ.get("OLLAMA_BASE_URL") or OLLAMA_URL
+    if not url.startswith(("http://", "https://")):
+        raise InvalidInput(f"a base URL begins with http:// or https://, such as http://localhost:8080/v1; found {url!r}")
     if full.startswith("ollama:"):
-        url = base_url or os.environ.get("OLLAMA_BASE_URL") or OLLAMA_URL
         return OllamaModel(name, provider=OllamaProvider(base_url=url, api_key=key))
-    assert base_url is not None
-    if not base_url.startswith(("http://", "https://")):
-        raise InvalidInput(f"a base URL begins with http:// or https://, such as http://localhost:8080/v1; found {base_url!r}")
-    return OpenAIChatModel(name, provider=OpenAICompatibleProvider("compatible", base_url=base_url, api_key=key))
+    return OpenAIChatModel(name, provider=OpenAICompatibleProvider("compatible", base_url=url, api_key=key))
 
 
 def _inferred(full: str) -> Served:
@@ -184,10 +182,9 @@ def _text_of(event: Any) -> str:
 
 def _spent(answer: StreamedResponse | None, request: Request, said: str) -> Spending:
     """As the provider counted, or estimated where it did not."""
-    usage = answer.usage if answer is not None else None
-    asked = sum(estimate_tokens(message["content"]) for message in request.messages)
-    tokens_in = (usage.input_tokens if usage is not None else 0) or asked
-    return Spending(calls=1, tokens_in=tokens_in, tokens_out=(usage.output_tokens if usage is not None else 0) or estimate_tokens(said))
+    if answer is None:
+        return request.spending(said)
+    return request.spending(said, answer.usage.input_tokens, answer.usage.output_tokens)
 
 
 def translate(messages: Sequence[Message]) -> list[ModelMessage]:
@@ -209,6 +206,3 @@ def translate(messages: Sequence[Message]) -> list[ModelMessage]:
         else:
             translated.append(ModelRequest(parts=[part]))
     return translated
-
-
-__all__ = ["KEY_VARIABLE", "PROVIDERS", "Hosted", "Provider", "open_model", "translate"]

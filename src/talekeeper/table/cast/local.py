@@ -22,7 +22,6 @@ from talekeeper.errors import InvalidInput, ModelFailed, ModelUnavailable, how_t
 from talekeeper.ports import Spending
 from talekeeper.table.cast import shelf
 from talekeeper.table.cast.models import Request
-from talekeeper.tokens import estimate_tokens
 
 CONTEXT = 8192
 """How many tokens of prompt and answer a local model holds, unless told otherwise."""
@@ -193,9 +192,7 @@ class _Told:
 
     def spending(self, request: Request) -> Spending:
         """As counted by llama.cpp, or estimated where it was stopped before it said."""
-        asked = sum(estimate_tokens(message["content"]) for message in request.messages)
-        tokens_in = self.usage.get("prompt_tokens", asked)
-        return Spending(calls=1, tokens_in=tokens_in, tokens_out=self.usage.get("completion_tokens", estimate_tokens(self.text)))
+        return request.spending(self.text, self.usage.get("prompt_tokens", 0), self.usage.get("completion_tokens", 0))
 
 
 def bounded(schema: Mapping[str, Any], room: int) -> dict[str, Any]:
@@ -221,6 +218,3 @@ def _bounded_part(key: str, value: Any, room: int) -> Any:
     if key in ("anyOf", "oneOf", "allOf"):
         return [bounded(part, room) for part in value]
     return bounded(value, room) if key == "items" and isinstance(value, Mapping) else value
-
-
-__all__ = ["CONTEXT", "Local", "bounded", "open_model"]

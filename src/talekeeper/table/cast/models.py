@@ -46,6 +46,11 @@ class Request:
     sober: bool = False
     spend: Callable[[Spending], None] = _unaccounted
 
+    def spending(self, said: str, tokens_in: int = 0, tokens_out: int = 0) -> Spending:
+        """What it costs that this was said: as it was counted, or estimated where nobody has."""
+        asked = tokens_in or sum(estimate_tokens(message["content"]) for message in self.messages)
+        return Spending(calls=1, tokens_in=asked, tokens_out=tokens_out or estimate_tokens(said))
+
 
 @runtime_checkable
 class Model(Protocol):
@@ -78,21 +83,30 @@ class Called:
         self.name: str = getattr(ask, "__qualname__", type(ask).__name__)
 
     async def stream(self, request: Request) -> AsyncGenerator[str, None]:
-        asked = sum(estimate_tokens(message["content"]) for message in request.messages)
         answer: object = ""
         try:
             answer = await self.ask(request.messages)
         finally:
-            request.spend(Spending(calls=1, tokens_in=asked, tokens_out=estimate_tokens(answer) if isinstance(answer, str) else 0))
+            request.spend(request.spending(answer if isinstance(answer, str) else ""))
         if not isinstance(answer, str):
             raise ModelFailed(f"{self.name} returned {type(answer).__name__}, not text")
         yield answer
 
 
+CUT_OFF = frozenset({"length", "max_tokens", "model_length"})
+"""What LangChain's providers call it where an answer has reached its limit."""
+
+
+def stop_reason(answer: Any) -> str:
+    """Why a LangChain model stopped, in lower case, as far as an answer or a piece of one says it; providers have two names for it."""
+    metadata = getattr(answer, "response_metadata", None)
+    if not isinstance(metadata, Mapping):
+        return ""
+    return str(metadata.get("finish_reason") or metadata.get("stop_reason") or "").lower()
+
+
 class Chained:
     """A LangChain chat model, which streams by itself. Nothing of LangChain is imported: it is known by what it does."""
-
-    _CUT_OFF = ("length", "max_tokens", "model_length")
 
     def __init__(self, model: Any) -> None:
         self.model = model
@@ -103,17 +117,14 @@ class Chained:
         usage: Mapping[str, int] = {}
         try:
             async for chunk in self.model.astream([dict(message) for message in request.messages]):
-                metadata = getattr(chunk, "response_metadata", None) or {}
-                reason = str(metadata.get("finish_reason") or metadata.get("stop_reason") or reason).lower()
+                reason = stop_reason(chunk) or reason
                 usage = getattr(chunk, "usage_metadata", None) or usage
                 said += (piece := str(chunk.text))
                 yield piece
-            if reason in self._CUT_OFF:
+            if reason in CUT_OFF:
                 raise ModelFailed(f"{self.name} reached its limit of tokens", cut=True)
         finally:
-            asked = sum(estimate_tokens(message["content"]) for message in request.messages)
-            tokens_out = usage.get("output_tokens") or estimate_tokens(said)
-            request.spend(Spending(calls=1, tokens_in=usage.get("input_tokens") or asked, tokens_out=tokens_out))
+            request.spend(request.spending(said, usage.get("input_tokens", 0), usage.get("output_tokens", 0)))
 
 
 Modelled: TypeAlias = str | Model | ChatModel | Any
@@ -211,12 +222,6 @@ async def _speak(model: Model, request: Request, pieces: asyncio.Queue[str | Mod
     await pieces.put(last)
 
 
-async def answer(model: Model, request: Request, patience: Patience) -> str:
-    """The whole answer. Raises `ModelFailed`, also where it was cut off."""
-    async with aclosing(listen(model, request, patience)) as pieces:
-        return "".join([piece async for piece in pieces])
-
-
 def chat(
     model: Modelled, *, base_url: str | None = None, key_from: str | None = None, max_tokens: int = MAX_TOKENS,
     patience: Patience | None = None, **settings: Any,
@@ -247,6 +252,3 @@ def chat(
 
 
 _WHOLE_SENTENCES = re.compile(r".*[.!?…。！？][\"'”’»)\]」』]*(?=\s|$|[^\x00-\x7f])(?:\s*\[[\d,;\s–-]+\])?", re.S)
-
-
-__all__ = ["MAX_TOKENS", "Called", "Model", "Modelled", "Patience", "Request", "answer", "chat", "find", "listen"]

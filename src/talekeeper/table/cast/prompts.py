@@ -16,13 +16,13 @@ from dataclasses import MISSING, fields
 from functools import cache
 from importlib import resources
 
+from talekeeper.context.rendering import defuse, label, render
 from talekeeper.memory.moments import MOMENT_TYPES
 from talekeeper.ports import Message
-from talekeeper.rendering import defuse, label, render
-from talekeeper.table import dice
-from talekeeper.table.brain import Ask, Objection, Ruling, Scene
-from talekeeper.table.commands import COMMANDS, FOR_MODELS
-from talekeeper.table.events import Event, event_to_json
+from talekeeper.table.brain import Ask, Objection, Ruling, Scene, Someone
+from talekeeper.table.rules import dice
+from talekeeper.table.world.commands import COMMANDS, FOR_MODELS
+from talekeeper.table.world.events import Event, event_to_json
 
 _LONGEST_ACTION, _LONGEST_WISH = 4000, 600
 _WORDS_PER_TOKEN = 0.6
@@ -103,7 +103,7 @@ def _spoken(heading: str, said: Iterable[tuple[str, str]], names: Mapping[str, s
 def _scene(scene: Scene) -> Iterator[str]:
     around = ", ".join(_line(part) for part in (scene.time, scene.weather, scene.danger) if part)
     yield f"Place: {_line(scene.place_name)}{f' ({around})' if around else ''}{f'. {_line(scene.look)}' if scene.look else ''}"
-    yield _listed("Here", (_about(one.name, one.look, one.feeling, one.condition) for one in scene.here))
+    yield _listed("Here", map(_person, scene.here))
     yield _listed("Lying here", (_about(one.name, one.look) for one in scene.lying))
     yield _listed("Ways", (_about(way.name, way.way, way.blocked and f"blocked: {way.blocked}") for way in scene.exits))
     yield _listed("Goals", (_about(goal.title, goal.hint) for goal in scene.goals))
@@ -112,8 +112,14 @@ def _scene(scene: Scene) -> Iterator[str]:
     yield _listed("Act", [_line(scene.act)] if scene.act else ())
 
 
+def _person(one: Someone) -> str:
+    voice, wants = one.voice and f"voice: {one.voice}", one.wants and f"wants {one.wants}"
+    return _about(one.name, one.look, one.feeling, one.condition, voice, wants)
+
+
 def _self(scene: Scene) -> Iterator[str]:
-    yield _listed("Name", [label(scene.name)])
+    yield _listed("Name", [_about(label(scene.name), scene.calling)])
+    yield _listed("Voice", [_line(scene.voice)] if scene.voice else ())
     yield _listed("Condition", [_line(scene.condition)] if scene.condition else ())
     yield _listed("Holds", (_about(one.name, one.look) for one in scene.items))
     yield _listed("Knows a secret", map(_line, scene.secrets))
@@ -174,6 +180,3 @@ def _clipped(text: str, most: int) -> str:
 def told(asked: Sequence[Message]) -> str:
     """All that a model was given: what it may repeat without lying."""
     return "\n".join(message["content"] for message in asked)
-
-
-__all__ = ["messages", "repair", "told"]

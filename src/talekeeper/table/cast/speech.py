@@ -9,15 +9,13 @@ from __future__ import annotations
 
 import re
 
-from talekeeper.summarize import faithful
+from talekeeper.summarize import refusal
 
 _HEAD = 80
 """Characters that are looked at before the first one is heard."""
 _LONGEST_WORD = 40
 _LOOSE = " \t\n,;:—–-"
 """What is not left standing before an ellipsis."""
-_RUN = 6
-"""So many words in a row are nobody's coincidence."""
 _LOOK_AGAIN = 400
 """Characters after which the whole is looked at once more, for loops."""
 _LABEL = re.compile(r"\s*(?:\[[^\]\n]{1,60}\]\s*:?|(?:\*\*)?(?:DM|Dungeon Master|Narrator|Keeper|Epilogue)(?:\*\*)?\s*:(?:\*\*)?)\s*", re.I)
@@ -47,7 +45,7 @@ class Speech:
 
     def __init__(self, told: str, *, instructions: str = "", name: str = "", in_character: bool = False, most: int = 8000) -> None:
         self._told = told.replace("’", "'")
-        self._instructions = _runs_of_words(instructions)
+        self._instructions = refusal.runs_of_words(instructions)
         self._own = f"{name.casefold()}:"
         self._in_character = in_character
         self._most = most
@@ -103,11 +101,11 @@ class Speech:
         plain = text.strip().replace("’", "'")
         if not plain:
             raise Unfit("it is empty")
-        if faithful.declines(plain, self._told) and (not self._in_character or _ASSISTANT.search(plain[:300])):
+        if refusal.declines(plain, self._told) and (not self._in_character or _ASSISTANT.search(plain[:300])):
             raise Unfit("the model declines")
-        if self._instructions & _runs_of_words(plain):
+        if self._instructions & refusal.runs_of_words(plain):
             raise Unfit("it repeats its instructions")
-        reason = faithful.unfit(plain, self._told)
+        reason = refusal.unfit(plain, self._told)
         if reason is not None:
             raise Unfit(reason)
 
@@ -136,12 +134,3 @@ class Speech:
         piece = self._text[self._heard : to]
         self._heard = max(self._heard, to)
         return piece
-
-
-def _runs_of_words(text: str) -> set[tuple[str, ...]]:
-    """Every few words that follow each other."""
-    words = re.findall(r"\w+", text.casefold())
-    return {tuple(words[at : at + _RUN]) for at in range(len(words) - _RUN + 1)}
-
-
-__all__ = ["Speech", "Unfit"]

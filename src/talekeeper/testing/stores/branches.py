@@ -36,6 +36,13 @@ class Branches(Opening):
         await store.write(Commit(story.id, rev, entries=[entry(3), entry(2, branch=2)]))
         assert await log(store, story) == [entry(1), entry(2), entry(3)]
 
+    async def test_nothing_but_the_name_of_a_branch_ever_changes(self, store: Store) -> None:
+        story = await store.create(KEY, CONFIG)
+        rev = await fill(store, story)
+        await store.write(Commit(story.id, rev, branches=[Branch(2, "what else", 1, 1)]))
+        assert (await loaded(store)).branches[2] == Branch(2, "what else", 1, 2)
+        assert await log(store, story, branch=2) == [entry(3, branch=2, extra={"target": "t-2", "mentions": ["Elena"]})]
+
     @pytest.mark.parametrize(
         ("branches", "error"),
         [

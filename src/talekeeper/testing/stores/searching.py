@@ -65,6 +65,12 @@ class Searching(Opening):
         await store.write(Commit(story.id, story.rev, index=again))
         assert await hits(store, story, "dragon", "gate") == [[(1, 1, 1)], [(1, 2, 1)]]
 
+    async def test_an_entry_that_is_not_there_is_not_indexed(self, store: Store) -> None:
+        story = await store.create(KEY, CONFIG)
+        await store.write(Commit(story.id, story.rev, entries=[entry(1)], index={Position(1, 1): ["dragon"], Position(1, 2): ["dragon"]}))
+        await store.write(Commit(story.id, story.rev, entries=[entry(2)]))
+        assert await hits(store, story, "dragon") == [[(1, 1, 1)]]
+
     async def test_a_story_with_many_channels_is_searched_all_the_same(self, store: Store) -> None:
         story = await store.create(KEY, CONFIG)
         entries = [entry(seq, channel=seq % 100) for seq in range(1, 301)]
