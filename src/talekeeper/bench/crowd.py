@@ -4,7 +4,9 @@ Each story has a task of its own that appends turn after turn, every one durable
 ceiling is one connection in WAL mode with synchronous=FULL that writes 1,000 rows per transaction: no tasks, no answers, no views. It
 writes the same fields as ours into three tables. The first has an index by which a story can be read again without going through all the
 others: this is what ours is held against. The second is a log clustered by story, the quickest to read: each row has a page of its own to
-be written. The third has no index, and is the barest there is: in it no story can be found.
+be written. The third has no index, and is the barest there is: in it no story can be found. The fourth is the third again, by tasks that
+count the tokens of a line, and then wait until it is durable, with nothing of ours around them: more than its rate nobody reaches whose
+appends are awaited one by one.
 
 Short runs of all alternate, and a share is the median of the runs' own, because a machine that others use changes its pace within seconds.
 The rate is by the clock on the wall, since waiting for the disk is what a group commit saves. It is that of appends by themselves: the runs
@@ -39,7 +41,16 @@ PAUSE = 0.01
 """Seconds between two appends of the one more story."""
 
 
-class Heap(Limit):
+class Table(Limit):
+    """One of the others."""
+
+    async def tell(self, lines: Sequence[Line], volleys: int) -> None:
+        """So many lines so many times, each time in one transaction."""
+        for _ in range(volleys):
+            self.write(list(enumerate(lines)))
+
+
+class Heap(Table):
     """Rows with all that a turn of ours has, in the order of arrival and nothing beside them: to find a story, all have to be read."""
 
     name = "the same rows, no index"
@@ -64,7 +75,7 @@ class Shelved(Heap):
     _table = f"{Heap._table}; CREATE INDEX IF NOT EXISTS of_story ON turns (story)"
 
 
-class Clustered(Limit):
+class Clustered(Table):
     """The same rows, each where its story is."""
 
     name = "the same rows, clustered by story"
@@ -80,11 +91,46 @@ class Clustered(Limit):
         return story << 32 | next(NUMBERS), *row[1:]
 
 
+class Awaited(Heap):
+    """The rows without an index, each told by a task that counts its tokens and waits until it is durable; all that wait go out in one
+    transaction. The least that there can be around a group commit."""
+
+    name = "the same rows, no index, awaited and counted"
+
+    async def open(self, path: Path) -> None:
+        await super().open(path)
+        self._rows: list[tuple[int, Line]] = []
+        self._waiting: list[asyncio.Future[None]] = []
+
+    async def tell(self, lines: Sequence[Line], volleys: int) -> None:
+        await asyncio.gather(*(self._told(number, line, volleys) for number, line in enumerate(lines)))
+
+    async def _told(self, number: int, line: Line, turns: int) -> None:
+        loop = asyncio.get_running_loop()
+        for _ in range(turns):
+            if not self._rows:
+                loop.call_soon(self._commit)
+            self._rows.append((number, line))
+            self._waiting.append(durable := loop.create_future())
+            await durable
+
+    def _commit(self) -> None:
+        rows, waiting, self._rows, self._waiting = self._rows, self._waiting, [], []
+        self.write(rows)
+        for durable in waiting:
+            durable.set_result(None)
+
+    @staticmethod
+    def _row(story: int, line: Line) -> tuple[Any, ...]:
+        row = Heap._row(story, line)
+        return *row[:6], COUNTER.count(line.text), *row[7:]
+
+
 async def throughput(directory: Path, stories: int, volleys: int, seed: int, progress: Progress) -> Throughput:
     """How many appends come through per second, ours and the ceiling's, when every story appends `volleys` times in a run."""
     lines = story(max(stories, CHUNK), seed)
     async with tk.open(str(directory / "crowd.db"), counter=COUNTER) as keeper, AsyncExitStack() as opened:
-        tables: dict[Limit, _Clock] = {kind(): _Clock(CHUNK * volleys) for kind in (Shelved, Clustered, Heap)}
+        tables: dict[Table, _Clock] = {kind(): _Clock(CHUNK * volleys) for kind in (Shelved, Clustered, Heap, Awaited)}
         for table in tables:
             await table.open(directory / f"{type(table).__name__}.db")
             opened.push_async_callback(table.close)
@@ -94,13 +140,13 @@ async def throughput(directory: Path, stories: int, volleys: int, seed: int, pro
         ours = _Clock(stories * volleys)
         await _tell_all(crowd, lines, 1)  # warms up, as one transaction of the others
         for table in tables:
-            await _write(table, lines[:CHUNK], 1)
+            await table.tell(lines[:CHUNK], 1)
         runs = max(1, min(RUNS, (LEAST - 2) // volleys))
         for number in range(runs):
             progress(f"{stories:,} stories at once: run {number + 1} of {runs}")
             await ours.time(_tell_all(crowd, lines, volleys))
             for table, clock in tables.items():
-                await clock.time(_write(table, lines[:CHUNK], volleys))
+                await clock.time(table.tell(lines[:CHUNK], volleys))
         progress(f"{stories:,} stories store what they know: how long does one more wait?")
         waited = await _longest_wait(one_more, crowd, lines, until=LEAST + volleys)
     bare = tuple(Bare(table=table.name, rate=clock.rate(), share=ours.share_of(clock)) for table, clock in tables.items())
@@ -127,11 +173,6 @@ async def _tell_all(crowd: Sequence[tk.Story], lines: Sequence[Line], turns: int
 async def _tell(each: tk.Story, line: Line, turns: int) -> None:
     for _ in range(turns):
         await each.append(line.speaker, line.text, heard_by=line.heard_by, location=line.location)
-
-
-async def _write(bare: Limit, lines: Sequence[Line], transactions: int) -> None:
-    for _ in range(transactions):
-        bare.write(list(enumerate(lines)))
 
 
 class _Clock:

@@ -239,9 +239,9 @@ def _crowd_lines(found: Throughput) -> str:
     rows = [("Talekeeper", found.ours, ""), *((bare.table, bare.rate, f"   our share {bare.share:.2f}") for bare in found.bare)]
     return "\n".join(
         [
-            f"{found.stories:,} stories appending at once, beside bare executemany into three tables",
+            f"{found.stories:,} stories appending at once, beside bare executemany",
             *(
-                f"  {name:<38}{rate.rows_per_second:>12,.0f} durable rows/s{rate.cpu_us:>10,.1f} CPU µs/row{share}"
+                f"  {name:<46}{rate.rows_per_second:>12,.0f} durable rows/s{rate.cpu_us:>10,.1f} CPU µs/row{share}"
                 for name, rate, share in rows
             ),
             f"  the longest append of one more, while all of them store what they know: {found.waited_ms:,.0f} ms",
