@@ -11,7 +11,7 @@ from click.testing import CliRunner
 import talekeeper as tk
 from talekeeper.cli import main
 from talekeeper.cli.screen import width
-from talekeeper.demo import BUDGET, KEY, SCRIPT, SEATS, play
+from talekeeper.demo import BUDGET, KEY, SCRIPT, SEATS, SECRET, play
 from talekeeper.doctor import examine
 
 
@@ -38,6 +38,13 @@ async def test_the_story_has_everything_it_is_to_show(tmp_path: Path) -> None:
             assert context.tokens <= BUDGET
             assert context.block("story") is not None
         assert await examine(keeper, KEY) == []
+
+
+async def test_the_file_holds_the_story_that_was_shown(tmp_path: Path) -> None:
+    shown = await play(tmp_path / "demo.db", pause=False, quiet=True)
+    async with tk.open(tmp_path / "demo.db") as keeper:
+        story = await keeper.story(KEY)
+        assert [hit.turn.text for hit in await story.recall("rogue", SECRET, limit=2)] == shown["recall"]["rogue"]
 
 
 async def test_a_story_that_is_there_is_not_told_over(tmp_path: Path) -> None:

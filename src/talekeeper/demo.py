@@ -211,11 +211,14 @@ async def _go_back(story: tk.Story, stage: _Stage) -> list[str]:
     await stage.deed(f"rewind {midnight}", f"Before the cellar. Wren has {await _how_often(story, 'Piers')} heard of Piers Vale.")
     turn = await story.append("rogue", "I leave the key on the bar, and go to bed like an honest woman.")
     await stage.deed("append", f"{turn.voice}: {turn.text}")
-    branches = await story.branches()
-    other = await story.switch(max(branches, key=lambda branch: branch.head).name)
+    other = await story.switch(max(await story.branches(), key=lambda branch: branch.head).name)
     await stage.deed(
         f"switch {other.branch}", f"The other evening is still there. Wren has {await _how_often(other, 'Piers')} heard of him."
     )
+    await story.adopt(other.branch)
+    await story.rewind(head)
+    await stage.deed(f"adopt {other.branch}", "So it was, then, with red oil in the ledger; and what would have been stays beside it.")
+    branches = await story.branches()
     await stage.line()
     await stage.lines(list(branch_lines(branches)))
     return [branch.name for branch in branches]

@@ -224,6 +224,7 @@ def test_note_enter_leave_and_session(story: Path) -> None:
     assert [seat["where"] for seat in data("seats")] == [None, "tavern", None]
     assert data("leave", "rogue", "--text", "Gone.")["text"] == "Gone."
     assert "(gone)" in run("seats").stdout
+    assert [(seat["where"], seat["gone"]) for seat in data("seats")] == [(None, False), (None, True), (None, False)]
     before = data("stories")[0]["entries"]
     assert "rogue is gone already: nothing changed" in run("leave", "rogue").stdout
     assert data("leave", "rogue") is None

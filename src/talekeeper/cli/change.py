@@ -64,8 +64,8 @@ def _same_story(desk: Desk) -> str:
 async def adopt(desk: Desk, name: str) -> None:
     """Take up another branch as this one, such as what a rewind left behind.
 
-    It takes this branch's name, and what had the name so far stays as a branch of its own: adopt that one to undo this.
-    `talekeeper branches` shows which there are.
+    It takes this branch's name, and what had the name so far stays as a branch of its own, if anything was told on it: adopt that one to
+    undo this. `talekeeper branches` shows which there are.
 
     \b
     Example:

@@ -91,7 +91,8 @@ async def seats(desk: Desk) -> None:
     """
     async with desk.open() as story:
         presence = story.presence()
-        desk.show([{"seat": seat, "where": presence.get(seat.id)} for seat in story.seats], lambda: seat_rows(story))
+        found = [{"seat": seat, "where": presence.get(seat.id), "gone": presence.get(seat.id, "") is None} for seat in story.seats]
+        desk.show(found, lambda: seat_rows(story))
 
 
 @command(main, "branches", BACK)

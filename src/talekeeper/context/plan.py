@@ -18,10 +18,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from itertools import accumulate
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from talekeeper.context.clipping import clip_item
-from talekeeper.context.cuts import ChunkPart, Chunks, Wish, chunks_until, find_cut, model_cut, own_cut
+from talekeeper.context.cuts import ChunkPart, Chunks, Cut, Wish, chunks_until, find_cut, model_cut, own_cut
 from talekeeper.context.paragraphs import Line, Sources, Unfold, fit, fold_item
 from talekeeper.context.recipe import CANON_PART, DEFAULT_RECIPE, RECENT_PART, STORY_PART, Recipe
 from talekeeper.folds.nodes import PEAKS, Node, Ref, key_of_part, make_leaf, peaks
@@ -96,54 +96,70 @@ class Plan:
 
 def make_plan(wish: Wish, sources: Sources) -> Plan:
     """The stable part for this wish. Raises `Missing`."""
-    heard, step, canon, chunks, refs, start = find_cut(wish, sources)
-    given, known = sources, list[int]()
+    found, known = find_cut(wish, sources), list[int]()
 
     def modelled() -> int:
         if not known:
-            known.append(model_cut(wish.seat, wish.view, given))
+            known.append(model_cut(wish.seat, wish.view, sources))
         return known[0]
 
-    sources = sources.seen_by(_name(wish.seat, wish.view), modelled)
-    count, recipe = sources.count, wish.recipe
-    heading_tokens = count(recipe.recent_heading)
-    cutting, lasting = bool(step.behind), True
-    while True:
-        cut = refs[start - 1].seq if start else chunks.horizon if cutting else 0
-        lines = sources.lines_of(refs[start:])
-        blocks, left_out = _before(wish, chunks, cut, sources, canon)
-        lead = 0
-        if not cutting:
-            lead = _leading_notes(refs, chunks.notes())
-            if lead:
-                blocks = [block_of(CANON_PART.name, recipe.canon_heading, [one.item for one in lines[:lead]], count)]
-                lines = lines[lead:]
-        before = sum(block.tokens for block in blocks)
-        room = wish.budget - before - heading_tokens
-        items = [item for one in lines if (item := one.item).text]
-        size = sum([item.tokens for item in items])
-        if size <= room or (len(items) <= 1 and not lead):
-            break
-        start = _advance(lines, start + lead, room)  # too much for the budget: a later cut, behind the notes at the beginning
-        cutting, lasting = True, False
-    if size > room:
-        lasting = False
-        left_out = [*left_out, *_oversized(items, room)]
-        clipped = clip_item(items[0], room, count) if room > 0 else None
-        items = [clipped] if clipped else []
-        size = sum(item.tokens for item in items)
-        blocks = blocks if before <= wish.budget else []
-    until, waiting = step.until, False
+    seen = sources.seen_by(_name(wish.seat, wish.view), modelled)
+    behind = _clipped(wish, _fitting(wish, found, seen), sources)
+    blocks, items, recipe = behind.blocks, behind.items, wish.recipe
+    until, waiting = found.step.until, False
     if known:  # models' texts are there, and are shown as far as the cut at the seat's own limit has come
-        until = min(until, Wish(wish.seat, wish.view, wish.seat.token_limit).step(heard, canon).until)
-        waiting = modelled() < own_cut(wish.seat, wish.view, sources)
+        until = min(until, Wish(wish.seat, wish.view, wish.seat.token_limit).step(found.heard, found.canon).until)
+        waiting = modelled() < own_cut(wish.seat, wish.view, seen)
     text = "".join(block.text for block in blocks)
     return Plan(
-        seat=wish.seat, recipe=recipe, epoch=sources.state.epoch, cut=cut, until=until, whole=heard <= wish.whole, canon=canon,
-        lasting=lasting, waiting=waiting, blocks=blocks,
-        text=text, tokens=sum(block.tokens for block in blocks), recent_heading=recipe.recent_heading, heading_tokens=heading_tokens,
-        items=items, texts=[text, recipe.recent_heading, *[item.text for item in items]], recent_tokens=size, left_out=left_out, room=room,
-        highlights=_highlights(wish, chunks, cut, blocks, sources),
+        seat=wish.seat, recipe=recipe, epoch=sources.state.epoch, cut=behind.cut, until=until, whole=found.heard <= wish.whole,
+        canon=found.canon, lasting=behind.lasting, waiting=waiting, blocks=blocks, text=text, tokens=sum(block.tokens for block in blocks),
+        recent_heading=recipe.recent_heading, heading_tokens=sources.count(recipe.recent_heading), items=items,
+        texts=[text, recipe.recent_heading, *[item.text for item in items]], recent_tokens=sum([item.tokens for item in items]),
+        left_out=behind.left_out, room=behind.room, highlights=_highlights(wish, found.chunks, behind.cut, blocks, seen),
+    )  # fmt: skip
+
+
+class _Behind(NamedTuple):
+    """The cut that was taken, what stands before it, and the turns behind it with the room that they have."""
+
+    cut: int
+    blocks: list[Block]
+    left_out: list[LeftOut]
+    items: list[Item]
+    room: int
+    lasting: bool
+    """Whether the cut is where the wish would have it, and nothing had to give way."""
+
+
+def _fitting(wish: Wish, found: Cut, sources: Sources) -> _Behind:
+    """The cut as it was found; a later one if too much is behind it for the budget, up to one that leaves nothing but the newest turn."""
+    start, cutting, lasting, count, recipe = found.start, bool(found.step.behind), True, sources.count, wish.recipe
+    while True:
+        cut = found.refs[start - 1].seq if start else found.chunks.horizon if cutting else 0
+        lines = sources.lines_of(found.refs[start:])
+        blocks, left_out = _before(wish, found.chunks, cut, sources, found.canon)
+        lead = 0 if cutting else _leading_notes(found.refs, found.chunks.notes())
+        if lead:
+            blocks = [block_of(CANON_PART.name, recipe.canon_heading, [one.item for one in lines[:lead]], count)]
+            lines = lines[lead:]
+        room = wish.budget - sum(block.tokens for block in blocks) - count(recipe.recent_heading)
+        items = [item for one in lines if (item := one.item).text]
+        if sum([item.tokens for item in items]) <= room or (len(items) <= 1 and not lead):
+            return _Behind(cut, blocks, left_out, items, room, lasting)
+        start = _advance(lines, start + lead, room)  # behind the notes at the beginning
+        cutting, lasting = True, False
+
+
+def _clipped(wish: Wish, behind: _Behind, sources: Sources) -> _Behind:
+    """The same, with its one turn clipped if that alone is too long; without what stands before it if even that has no room."""
+    items, room = behind.items, behind.room
+    if sum([item.tokens for item in items]) <= room:
+        return behind
+    clipped = clip_item(items[0], room, sources.count) if room > 0 else None
+    return behind._replace(
+        blocks=behind.blocks if sum(block.tokens for block in behind.blocks) <= wish.budget else [],
+        left_out=[*behind.left_out, *_oversized(items, room)], items=[clipped] if clipped else [], lasting=False,
     )  # fmt: skip
 
 

@@ -161,9 +161,9 @@ class Ledger:
         for at, column in enumerate(columns):
             values[at::width] = column
         step = AT_ONCE * width
-        whole = size // AT_ONCE * step
-        self.db.executemany(_INSERT_ARRIVALS, [values[at : at + step] for at in range(0, whole, step)])
-        self.db.executemany(SQL["insert_arrival"], [values[at : at + width] for at in range(whole, len(values), width)])
+        end = size // AT_ONCE * step
+        self.db.executemany(_INSERT_ARRIVALS, [values[at : at + step] for at in range(0, end, step)])
+        self.db.executemany(SQL["insert_arrival"], [values[at : at + width] for at in range(end, len(values), width)])
         self.crowds += 1
         self._arrived += size
 
