@@ -678,6 +678,51 @@ async def test_agents_memory_is_of_a_story_and_not_of_its_past(quick_story: tk.S
 
 
 @pytest.mark.parametrize(
+    ("given", "error", "message"),
+    [
+        (14.25, tk.WrongType, "what the token counter gives must be a whole number, not float"),
+        ("5", tk.WrongType, "not str"),
+        (None, tk.WrongType, "not NoneType"),
+        (True, tk.WrongType, "not bool"),
+        (-3, tk.InvalidInput, "what the token counter gives must be at least 0, not -3"),
+        (2**70, tk.InvalidInput, "must be at most"),
+    ],
+)
+async def test_a_counter_that_gives_no_count_is_refused_and_nothing_is_written(
+    open_keeper: OpenKeeper, given: Any, error: type[Exception], message: str
+) -> None:
+    class Odd:
+        id, additive = "odd", False
+
+        def count(self, text: str) -> Any:
+            return given if "odd" in text else len(text)
+
+    story = await begin(await open_keeper(counter=Odd()))
+    before = await look(story)
+    for tell in (
+        lambda: story.append("dm", "This is odd."),
+        lambda: story.append_many([tk.Draft("dm", "This is not."), tk.Draft("dm", "This is odd.")]),
+        lambda: story.note("An odd note."),
+        lambda: story.begin_session("An odd session"),
+        lambda: story.context("dm", budget=300, extras={"facts": [tk.Note("An odd fact.")]}),
+    ):
+        with pytest.raises(error, match=message):
+            await tell()
+    assert await look(story) == before
+
+
+@pytest.mark.parametrize("id", [5, "", "two\nlines"])
+def test_a_counter_without_a_name_is_refused(id: Any) -> None:
+    class Nameless(tk.Heuristic):
+        def __init__(self) -> None:
+            super().__init__()
+            self.id = id
+
+    with pytest.raises((tk.WrongType, tk.InvalidInput), match="a counter's id"):
+        tk.open(":memory:", counter=Nameless())
+
+
+@pytest.mark.parametrize(
     ("shown", "error", "message"),
     [
         ("noon", tk.WrongType, "what the clock gives must be a number of seconds, not str"),

@@ -23,7 +23,7 @@ from talekeeper.story.races import retried
 from talekeeper.story.residents import Residents
 from talekeeper.story.story import Story
 from talekeeper.summarize.janitor import Janitor
-from talekeeper.tokens import best_counter
+from talekeeper.tokens import Exact, Heuristic, best_counter
 
 
 class Keeper:
@@ -38,7 +38,7 @@ class Keeper:
         self._durable = durable
         janitor = summarizer if isinstance(summarizer, Janitor) or summarizer is None else Janitor(summarizer, timeout=timeout)
         self._residents = Residents(janitor, retry or RetryPolicy(), rim.whole(models_at_once, "models_at_once", least=1))
-        self.counter: TokenCounter = counter if counter is not None else best_counter()
+        self.counter: TokenCounter = best_counter() if counter is None else counter if type(counter) in _OURS else _Checked(counter)
         self.clock: Clock = clock if clock is wall_clock else _checked(clock)
         self._store: Store | None = None
         self._door = Turnstile()
@@ -151,11 +151,31 @@ class Keeper:
 def _check_settings(counter: object, clock: object, retry: object, timeout: object) -> None:
     if counter is not None and not (callable(getattr(counter, "count", None)) and hasattr(counter, "id") and hasattr(counter, "additive")):
         raise WrongType(f"a counter must have `id`, `additive` and `count`, as tk.Heuristic() has; {type(counter).__name__} has not")
+    if counter is not None:
+        rim.name(counter.id, "a counter's id")  # type: ignore[attr-defined]
     if not callable(clock):
         raise WrongType(f"a clock must be a function that gives seconds, not {type(clock).__name__}")
     if retry is not None and not isinstance(retry, RetryPolicy):
         raise WrongType(f"retry must be a RetryPolicy, not {type(retry).__name__}")
     rim.seconds(timeout, "timeout")
+
+
+_OURS = (Heuristic, Exact)
+
+
+class _Checked:
+    """Someone's own counter, of which nothing but whole numbers is taken."""
+
+    def __init__(self, counter: TokenCounter) -> None:
+        self._counter = counter
+        self.id, self.additive = counter.id, counter.additive
+
+    def count(self, text: str) -> int:
+        found = self._counter.count(text)
+        return found if type(found) is int and 0 <= found <= rim.MOST else rim.whole(found, "what the token counter gives")
+
+    def __repr__(self) -> str:
+        return repr(self._counter)
 
 
 def _checked(clock: Clock) -> Clock:

@@ -143,6 +143,13 @@ async def test_a_forgotten_turn_is_not_told_again(story: tk.Story) -> None:
     assert await story.turns() == before
 
 
+async def test_a_swipe_that_was_edited_reads_as_it_does_now(story: tk.Story) -> None:
+    await story.append("dm", "First try.")
+    newest = await story.regenerate("Second try.")
+    await story.edit(newest, "Second try, mended.")
+    assert [(turn.text, turn.revision) for turn in await story.swipes()] == [("First try.", 0), ("Second try, mended.", 1)]
+
+
 async def test_after_the_story_went_on_swipes_are_those_of_the_newest_turn(story: tk.Story) -> None:
     await story.append("dm", "One.")
     await story.regenerate("Uno.")

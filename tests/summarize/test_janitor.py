@@ -92,6 +92,26 @@ async def test_what_a_model_puts_around_its_answer_is_no_story(answer: str) -> N
 
 
 @pytest.mark.parametrize(
+    "answer",
+    [
+        "- Mira gave Rook a key [1]\n- Voss paid 40 gold [2]\n- Oda hides [3]", "1. Mira gave Rook a key [1]\n2. Voss paid 40 gold [2].\n3. Oda hides [3]",
+        "Summary\n* Mira gave Rook a key. [#1]\n\n* Voss paid 40 gold [turn 2]\n* Oda hides [-1] [3]", "**Mira** gave Rook a key [1]\n**Voss** paid 40 gold [2]\n**Oda** hides [3]",
+    ],
+)  # fmt: skip
+async def test_the_items_of_a_list_are_sentences(answer: str) -> None:
+    told = await tk.Janitor(ScriptedModel([answer, answer])).summarize(PIECES, [], 200, lambda _: None)
+    assert [(one.text, one.sources) for one in told[:3]] == [
+        ("Mira gave Rook a key.", ("t0",)), ("Voss paid 40 gold.", ("t1",)), ("Oda hides.", ("t2",)),
+    ]  # fmt: skip
+
+
+def test_the_items_of_a_list_end_as_their_script_does() -> None:
+    assert unwrapped("- 李将军拿了剑\n- 他走了", "", 3) == "李将军拿了剑。\n他走了。"
+    assert unwrapped("- Mira went to the mill\nby the river\n- Oda hides", "", 3) == "Mira went to the mill\nby the river.\nOda hides."
+    assert unwrapped("Mira went to the mill\nby the river", "", 3) == "Mira went to the mill\nby the river"
+
+
+@pytest.mark.parametrize(
     ("answer", "told"),
     [
         ("Hier ist die Zusammenfassung:\n\nElena ging nach Ashford. [1]\n\nSag mir, wenn du mehr möchtest.", "Elena ging nach Ashford. [1]"),

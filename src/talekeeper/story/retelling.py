@@ -73,7 +73,7 @@ def carried_over(hot: Hot, later: Iterable[Entry], behind: Position) -> tuple[li
 
 
 async def tellings(hot: Hot) -> list[Turn]:
-    """The tellings of the newest turn on all branches, itself as the last."""
+    """The tellings of the newest turn on all branches, itself as the last and as it reads now."""
     current, _ = await newest(hot)
     if current is None:
         return []
@@ -83,7 +83,7 @@ async def tellings(hot: Hot) -> list[Turn]:
         parent = Position(branch.parent, branch.at) if branch.parent is not None and branch.at else None
         goes_on = before is not None and branch.id == before.branch
         if goes_on or (branch.at == current.seq - 1 and parent == before):
-            found += [hot.turn(entry) for entry in (await hot.read(positions=[Position(branch.id, current.seq)])).entries]
+            found += [turn for _, turn in await hot.read_turns([Position(branch.id, current.seq)])]
     dms = hot.state.dms  # one may have joined since: every DM hears everything
 
     def like(turn: Turn) -> tuple[str, str, set[str]]:

@@ -6,8 +6,9 @@ Only what no story would say is taken off; what stands in the story itself stays
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
-from talekeeper.summarize.words import Pattern
+from talekeeper.summarize.words import CJK, Pattern
 
 _THOUGHT = Pattern(r"<(think(?:ing)?|reasoning|reflection|scratchpad|analysis)>.*?(?:</\1>|\Z)", re.I | re.S)
 _END_OF_THOUGHT = Pattern(r"\A.*</(?:think(?:ing)?|reasoning|reflection|scratchpad|analysis)>", re.I | re.S)
@@ -17,12 +18,14 @@ _RULE = Pattern(r"^[ \t]*(?:[-*_=][ \t]*){3,}$", re.M)
 _HEADING = Pattern(r"^[ \t]*(?:#{1,6}[ \t][^\n]*|\*\*[^*\n]{1,60}\*\*:?|__[^_\n]{1,60}__:?)[ \t]*$", re.M)
 _BOLD = Pattern(r"\*\*(?=\S)([^*\n]+?)(?<=\S)\*\*|__(?=\S)([^_\n]+?)(?<=\S)__")
 _ITEM = Pattern(r"^[ \t]*(?:[-*+•–]|\d{1,2}[.)])[ \t]+(?=\S)", re.M)
+_LEAD = Pattern(r"^[ \t]*(?:(?:[-*+•–]|\d{1,2}[.)])[ \t]+(?=\S)|\*\*[^*\n]{1,60}\*\*)", re.M)
+"""With which an item of a list begins, or a line that is set apart like one."""
 _NAME = (
     r"(?:(?:the|your|a|an|brief|short|concise|updated|final|requested|die|eine|kurze|le|un|la|una|el|bref|breve)\s+)*"
     r"(?:summary|chronicle(?:\s+entry)?|recap|synopsis|zusammenfassung|chronik|résumé|chronique|resumen|crónica|sinopsis"
     r"|краткое\s+(?:содержание|изложение)|пересказ|хроника|摘要|总结|概要|纪要|要約|まとめ|年代記)"
 )
-_LABEL = Pattern(rf"\A\W*{_NAME}(?:\s[^\n:：]{{1,60}})?\s*(?:[:：]|\n)\s*", re.I)
+_LABEL = Pattern(rf"\A\W*{_NAME}(?:[ \t][^\n:：]{{1,60}})?\s*(?:[:：]|\n)\s*", re.I)
 _ASIDE = (
     r"sure(?: thing)?|certainly|of course|okay|ok|absolutely|understood|got it|alright|gerne?|natürlich|klar|selbstverständlich|bien sûr"
     r"|certainement|d'accord|volontiers|claro(?: que sí)?|por supuesto|desde luego|конечно|хорошо|разумеется|好的|当然(?:可以)?|没问题|はい"
@@ -58,6 +61,9 @@ _CORNERS = Pattern(r"【\s*(\d+(?:\s*[,，、;–-]\s*\d+)*)\s*(?:†[^】]*)?�
 _NUMBERS = r"\d+(?:\s?[,;–-]\s?\d+)*"
 _ROUND = Pattern(rf"(?<=[.!?。！？\"”»])\s?\(\s?({_NUMBERS})\s?\)(?=\s|\Z)|\s?\(\s?({_NUMBERS})\s?\)(?=[.!?。！？](?:\s|\Z))")
 _BEFORE_THE_END = Pattern(rf"\s?(\[{_NUMBERS}\])([.!?。！？])(?=\s|\Z)")
+_NUMBERED = Pattern(rf"\[\s?(?:#|n[or]\.|(?:source|turn|piece|line)s?)\s?({_NUMBERS})\s?\]", re.I)
+_OF_NOTHING = Pattern(r"\s?\[-\d+\]")
+_UNENDED = Pattern(rf"(\w)((?:\s?\[{_NUMBERS}\])*)\Z")
 _BLANKS = Pattern(r"[ \t]{2,}")
 _LOOKED_AT = 400
 """So many signs are looked at before an answer's own words, and behind them."""
@@ -67,8 +73,10 @@ def unwrapped(answer: str, told: str, pieces: int) -> str:
     """The answer without what a model puts around it. `told`: the story, whose words stay; `pieces`: how many can be cited, as `[1, 2]`."""
     text = _WRAPPER.sub("", _END_OF_THOUGHT.sub("", _THOUGHT.sub("", answer))) if "<" in answer else answer
     text, known = _BLANKS.sub(" ", text.strip()), told.casefold()
-    for pattern in (_FENCE, _RULE, _HEADING, _ITEM):
+    text = _OF_NOTHING.sub("", _NUMBERED.sub(r"[\1]", text)) if "[" in text else text
+    for pattern in (_FENCE, _RULE, _HEADING):
         text = pattern.sub("", text)
+    text = _ITEM.sub("", _with_stops(text))
     text = _BOLD.sub(r"\1\2", text).strip()
     for pattern in (_HERE, _ASSENT, _LABEL):
         head = _without(pattern, text[:_LOOKED_AT], known)
@@ -78,6 +86,17 @@ def unwrapped(answer: str, told: str, pieces: int) -> str:
         text = f"{text[:-_LOOKED_AT]}{tail}".strip()
     text = _ROUND.sub(lambda match: _in_brackets(match, pieces), _CORNERS.sub(r"[\1]", text))
     return _BEFORE_THE_END.sub(r"\2 \1", text).strip()
+
+
+def _with_stops(text: str) -> str:
+    """The text with a full stop behind each item of a list that has none: its items become sentences that stand one behind the other."""
+    starts = [match.start() for match in _LEAD.finditer(text)]
+    items = [text[start:end].rstrip() for start, end in pairwise([*starts, len(text)])]
+    return text[: starts[0]] + "\n".join(_UNENDED.sub(_stopped, item) for item in items) if starts else text
+
+
+def _stopped(end: re.Match[str]) -> str:
+    return f"{end[1]}{'。' if CJK.match(end[1]) else '.'}{end[2]}"
 
 
 def _without(pattern: Pattern, part: str, known: str) -> str:
