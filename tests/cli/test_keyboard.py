@@ -170,3 +170,17 @@ def test_arrow_keys_bring_the_last_line_back(play: Callable[..., Screen]) -> Non
     screen.until(PROMPT, after=screen.until("after every round", after=seen).rindex("after every round"))
     screen.press("\x04")
     assert screen.ends() == 0
+
+
+def test_what_the_table_says_is_wrapped_at_words_like_the_story(play: Callable[..., Screen]) -> None:
+    screen = play("--scenario", "tidelamp", "--seed", "5", term="dumb")
+    for line, said in (
+        ("I ask Marlo about the job and whisper to Osric that he lies.", "One secret at a time: "), ("/peek", "you look behind the screen: "),
+        ("/nudge rain", "the built-in storyteller begins"), ("/knows " + "somebody " * 12, "nobody here is called"),
+    ):  # fmt: skip
+        before = len(screen.until(PROMPT, after=screen.shown.rfind("\n") + 1))
+        screen.press(f"{line}\r")
+        screen.until(PROMPT, after=screen.until(said, after=before).index(said, before))
+        told = screen.shown[before:].partition(said)[2].rpartition(PROMPT)[0]
+        assert max(len(row) for row in f"{said}{told}".splitlines()) <= 100, told
+        assert "\n" in told.strip() or line == "/nudge rain", told

@@ -129,6 +129,11 @@ def test_scenarios_are_listed_and_checked(tmp_path: Path) -> None:
     result = CliRunner().invoke(main, ["scenario", "check", str(bad)])
     assert result.exit_code == 1
     assert "title" in result.output
+    small = (Path(__file__).parents[1] / "table" / "small.toml").read_text("utf-8")
+    bad.write_text(small.replace("The rats bite.", "The rats bite you."))
+    assert re.search(
+        r"line [0-9]+, encounters.rats.ways.fight_rats.fail_say: warning: .*\n1 warning$", run("scenario", "check", str(bad)).strip()
+    )
 
 
 def test_only_dice_are_shown_between_the_lines(file: str) -> None:
@@ -402,6 +407,39 @@ def test_why_says_that_no_model_was_asked(file: str) -> None:
     assert "tokens" in out
 
 
+def blocks(told: str) -> list[str]:
+    """The table of a prompt: its blocks, and what is in them."""
+    return re.findall(r"^[█▓▒░] \w.*$", told, re.M)
+
+
+def test_why_shows_the_next_prompt_where_none_was_asked_since_the_table_was_set(file: str) -> None:
+    def asked_of(who: str) -> str:
+        return f"Nothing was asked of {who} since this table was set. A model would be sent this next, as things are:\n"
+
+    rounds = "I ask Marlo about the job.\nI ask Brine about the customs clerks.\n"
+    out = run("play", "--file", file, "--seed", "5", typed=f"/why ibbi\n{rounds}/why\n/fork\n/why ibbi\n/why marlo\n/quit\n")
+    asked = said_to(out, "/why")
+    assert "the last prompt of pc:nell, round 3" in asked
+    first, forked = (part.partition("Nell Tarn > ")[0] for part in out.split("> /why ibbi\n")[1:])
+    assert first.startswith(f"{asked_of('Ibbi Sandlark')}the next prompt of pc:ibbi\n")
+    assert forked.startswith(f"{asked_of('Ibbi Sandlark')}the next prompt of pc:ibbi\n")
+    assert (any("recent" in line for line in blocks(first)), any("recent" in line for line in blocks(forked))) == (False, True)
+    assert "Marlo Finch has no prompt: the game master speaks for all who are not of the party; see /why dm" in said_to(out, "/why marlo")
+
+    out = run("play", "--file", file, "--branch", "main", typed="/why\n/why dm\n/quit\n")
+    again, masters = said_to(out, "/why"), said_to(out, "/why dm")
+    assert again.startswith(f"{asked_of('Nell Tarn')}the next prompt of pc:nell\n")
+    assert blocks(again) == blocks(asked), "it is the one that was asked before the table was left"
+    assert masters.startswith(f"{asked_of('the game master')}the next prompt of dm:dm\n")
+    assert blocks(masters)
+
+
+def test_a_model_is_said_to_be_sent_the_next_prompt_where_one_plays(file: str) -> None:
+    run("play", "--file", file, "--seed", "5", typed="I wait.\n/quit\n")
+    out = run("play", "--file", file, "--model", "openai:x", "--base-url", "http://127.0.0.1:9/v1", typed="/why osric\n/quit\n")
+    assert "Nothing was asked of Osric Vey since this table was set. This would be sent next, as things are:" in out
+
+
 CONFESSION = ("I go to the square.", "I go to the foundry.", "I ask Tilda about her hands.", "I ask Tilda what happened in the tower.")
 
 
@@ -469,3 +507,27 @@ def test_people_who_share_a_terminal_see_what_the_one_knows_whose_turn_it_is(fil
     nells, osrics = (part for part in told.split("> /knows ibbi larkspur\n")[1:])
     assert "larkspur is the word" in nells.partition("Nell Tarn >")[0]
     assert "Ibbi Sandlark has heard nothing of that, as far as Osric Vey knows" in osrics.partition("Osric Vey >")[0]
+
+
+def test_whoever_confides_something_in_their_own_words_is_told_who_knows_of_it(file: str) -> None:
+    lines = [
+        "I whisper to Ibbi that larkspur is the word.", "I whisper to Ibbi and Osric that thyme is the word.", "I wonder whether to run.",
+        "I ask Marlo about the job.",
+    ]  # fmt: skip
+    out = run("play", "--file", file, "--seed", "5", typed="\n".join(lines) + "\n")
+    signs = [
+        "Ibbi Sandlark knows of that, and nobody else but the game master", "Ibbi Sandlark and Osric Vey know of that, and nobody else but",
+        "nobody but the game master knows of that",
+    ]  # fmt: skip
+    for line, sign in zip(lines, signs, strict=False):
+        assert said_to(out, line).startswith(sign), line
+    assert "of that, and nobody else" not in said_to(out, lines[3])
+    assert out.count("knows of that") + out.count("know of that") == 3, "what companions whisper is not told of"
+
+
+def test_of_those_who_share_a_terminal_the_one_who_comes_next_is_told_again_who_knows(file: str) -> None:
+    key = "I whisper to Ibbi that larkspur is the word."
+    args = ("play", "--file", file, "--seed", "5", "--party", "nell,osric,ibbi", "--human", "nell,osric,ibbi")
+    sign = "Ibbi Sandlark knows of that, and nobody else but the game master"
+    assert run(*args, typed=f"{key}\n/quit\n").count(sign) == 1
+    assert run("play", "--file", file, typed="/quit\n").count(sign) == 1

@@ -164,3 +164,62 @@ def test_what_stands_at_the_wrong_level_is_told_where_it_belongs(tmp_path: Path)
     said = [str(problem) for problem in check(file)]
     assert "line 1, title: belongs into the table scenario: move it below the line [scenario]" in said
     assert "line 2, plase: is not known here; did you mean 'places'?" in said
+
+
+CLIMB = "I climb the tower from outside."
+
+
+def test_what_is_told_of_a_deed_is_true_of_whoever_tried_it() -> None:
+    """Sparrow fails, and then the doctor, for the first time. Whoever plays Maren reads of neither as of herself, and of no second try."""
+    told: list[str] = []
+    for seed in range(1, 40):
+        game = Game(load("quiet_snow"), ("maren", "sparrow", "quillon"), seed)
+        game.play({"maren": "I go to the square.", "sparrow": "Yes.", "quillon": "Yes."})
+        game.play({"maren": "I wait.", "sparrow": CLIMB, "quillon": CLIMB})
+        others = game.rulings[-2:]
+        if all("fails" in one.resolution or "wrong" in one.resolution for one in others):
+            told.append("\n".join(game.log[-1].text.split("\n\n")[-2:]))
+    assert len(told) > 5
+    assert all("It puts Sparrow down in a snowdrift, which closes over them with interest." in text for text in told)
+    assert [text for text in told if re.search(r"\byou|tries again|has been here before", text, re.I)] == []
+    assert len({text.partition("\n")[2] for text in told}) > 2
+
+
+YOU = """
+[[deeds]]
+id = "knock"
+offer = "Knock"
+verbs = ["use"]
+at = ["inn"]
+say = ["“Who are you?” asks a voice.", "{Who} {knocks|raps}, and {they} {waits/wait}, {party} {listens~listen}."]
+cost_say = ["A dog barks, and you laugh."]
+skill = "might"
+fail_say = ["You knock in vain. “You”, says the door."]
+"""
+
+
+def checked(tmp_path: Path, more: str) -> tuple[Path, list[str]]:
+    """The small pack with something added: the file, and what the check says of it."""
+    file = tmp_path / "pack.toml"
+    file.write_text(Path(__file__).with_name("small.toml").read_text("utf-8") + more)
+    return file, [str(problem) for problem in check(file)]
+
+
+def test_the_check_warns_of_a_deed_that_says_you_and_it_can_be_played(tmp_path: Path) -> None:
+    file, said = checked(tmp_path, YOU)
+    line = file.read_text("utf-8").splitlines().index('cost_say = ["A dog barks, and you laugh."]') + 1
+    fits = "of whoever acts, and everybody reads it: write {who}, or words that fit any hero"
+    assert said == [
+        f"line {line}, deeds.knock.cost_say: warning: says “you” {fits}",
+        f"line {line + 2}, deeds.knock.fail_say: warning: says “You” {fits}",
+    ]
+    assert load(file).deeds[0].id == "knock"
+
+
+def test_a_slot_that_nothing_fills_is_a_problem(tmp_path: Path) -> None:
+    file, said = checked(tmp_path, YOU.replace("{Who}", "{Whoo}").replace("you", "they").replace("You", "They"))
+    assert [re.sub(r"^line [0-9]+, ", "", one) for one in said] == [
+        "deeds.knock.say: a text with the slot 'Whoo' is never told: there is none of that name; did you mean 'who'?"
+    ]
+    with pytest.raises(BadScenario, match="Whoo"):
+        load(file)

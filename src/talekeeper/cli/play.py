@@ -185,7 +185,7 @@ async def _in_the_terminal(desk: Desk, settings: Config, wish: Wish, keyboard: K
                     finally:
                         kept = f" {terminal.kept}"
     except (Quit, asyncio.CancelledError) as left:
-        click.echo(dim(f"Until next time.{safe(kept)}"), err=desk.json)
+        click.echo(dim(hang("", f"Until next time.{kept}", 0)), err=desk.json)
         if isinstance(left, asyncio.CancelledError):
             raise
     return None
@@ -290,7 +290,8 @@ def list_scenarios(desk: Desk) -> None:
 @command(scenario_group, "check", PLAYING, NO_STORY)
 @click.argument("pack", metavar="FILE|NAME")
 def check_scenario(desk: Desk, pack: str) -> int:
-    """Check an adventure: everything that is wrong with it, at once, with the place in the file.
+    """Check an adventure: everything that is wrong with it, at once, with the place in the file. Warnings do not keep it from being
+    played.
 
     \b
     Example:
@@ -299,7 +300,7 @@ def check_scenario(desk: Desk, pack: str) -> int:
     from talekeeper.table.packs import check
 
     found = check(pack)
-    desk.show(
-        found, lambda: [*(safe(str(problem)) for problem in found), count(len(found), "problem") if found else "nothing is wrong with it"]
-    )
-    return 1 if found else 0
+    grave = sum(problem.grave for problem in found)
+    sums = [count(number, thing) for number, thing in ((grave, "problem"), (len(found) - grave, "warning")) if number]
+    desk.show(found, lambda: [*(safe(str(problem)) for problem in found), ", ".join(sums) or "nothing is wrong with it"])
+    return 1 if grave else 0

@@ -23,13 +23,14 @@ from talekeeper.model import to_json
 if TYPE_CHECKING:
     from talekeeper.model import Context
     from talekeeper.story.story import Story
+    from talekeeper.table.brain import Part
     from talekeeper.table.playing.rounds import Beat, Game
     from talekeeper.table.playing.seating import Table
     from talekeeper.table.world.scenario import Scenario
 
 HELP = (
     ("/look", "where you are, who is here, what you could do"),
-    ("/why [NAME]", "what was in the last prompt: blocks, tokens, what was left out"),
+    ("/why [NAME]", "what was in the last prompt, or will be in the next: blocks, tokens, what was left out"),
     ("/memory [NAME]", "what you remember now"),
     ("/knows NAME THING", "whether someone has heard of something, as far as you know"),
     ("/whisper NAME TEXT", "say something that only they hear, and the game master"),
@@ -48,6 +49,7 @@ HELP = (
 )
 _TAKES = {form.split()[0][1:]: form.split()[1:] for form, _ in HELP}
 """Each command, with what may stand behind it."""
+DM = "dm"
 LONGEST_NAME = 4
 """In words."""
 _MEANT = {"inventory": "look", "inv": "look", "i": "look", "exit": "quit", "q": "quit", "bye": "quit", "branch": "branches"}
@@ -67,7 +69,12 @@ def _readable(line: str, scenario: Scenario) -> str:
 def offer(choices: Sequence[str]) -> None:
     """Shows choices with their numbers."""
     for number, choice in enumerate(choices, 1):
-        click.echo(f"  {dim(str(number))} {safe(choice)}")
+        click.echo(hang(f"  {dim(str(number))} ", choice, 3 + len(str(number))))
+
+
+def remark(text: str, style: Callable[[str], str] = dim, *, err: bool = False) -> None:
+    """Says something that is not of the story, wrapped at words as the story is."""
+    click.echo(style(hang("", one_line(text), 0)), err=err)
 
 
 class Slash:
@@ -102,14 +109,14 @@ class Slash:
             return
         work = self._commands.get(name)
         if work is None:
-            click.echo(f"there is no /{safe(name)}; /help shows what there is")
+            remark(f"there is no /{name}; /help shows what there is", str)
             return
         try:
             if words and not _TAKES[name]:
                 raise InvalidInput(f"/{name} stands alone: type it without “{' '.join(words)}” if you mean it")
             await work(words)
         except TalekeeperError as exc:
-            click.echo(alarm(one_line(str(exc))))
+            remark(str(exc), alarm)
 
     def meant(self, text: str) -> str:
         """The command that a single word without a slash most likely means; empty if it is none."""
@@ -160,7 +167,7 @@ class Slash:
         if self._is_hidden(seat):
             raise InvalidInput(f"what {called} knows is not for your eyes; /peek lets you look behind the screen")
         if len(self._table.setup.humans) > 1:
-            click.echo(dim(f"what {safe(self._table.scenario.name(seat))} knows:"))
+            remark(f"what {self._table.scenario.name(seat)} knows:")
         return seat
 
     def _is_hidden(self, seat: str) -> bool:
@@ -192,17 +199,26 @@ class Slash:
     async def _on_why(self, words: list[str]) -> None:
         from talekeeper.table.storyteller import Storyteller
 
-        wanted = (await self._seat(words))[0] if words else None
-        asks = [(name, ask) for name, ask in self._table.asked.items() if wanted is None or ask.seat == wanted]
-        if not asks:
-            click.echo("nothing was asked of them yet")
-            return
-        name, ask = asks[-1]
-        turns = {block.name: len(await self._table.story.sources(block)) for block in ask.context.blocks}
-        if isinstance(self._table.brain(ask.role), Storyteller):
-            click.echo(dim("No model was asked: the built-in storyteller tells this. A model would be sent this:"))
-        click.echo(bold(f"the last prompt of {safe(name)}, round {ask.round}"))
-        for line in why_lines(ask.context, turns):
+        anyone = not words
+        seat, called = await self._seat(words)
+        asks = [(name, ask) for name, ask in self._table.asked.items() if anyone or ask.seat == seat]
+        if asks:
+            name, ask = asks[-1]
+            context, which = ask.context, f"the last prompt of {name}, round {ask.round}"
+            if isinstance(self._table.brain(ask.role), Storyteller):
+                remark("No model was asked: the built-in storyteller tells this. A model would be sent this:")
+        elif seat == DM or seat in self._table.setup.party:
+            role: Part = "dm" if seat == DM else "pc"
+            context, which = await self._game.next_prompt(seat), f"the next prompt of {role}:{seat}"
+            sent = "A model would be sent this" if isinstance(self._table.brain(role), Storyteller) else "This would be sent"
+            remark(
+                f"Nothing was asked of {'the game master' if seat == DM else called} since this table was set. {sent} next, as things are:"
+            )
+        else:
+            raise InvalidInput(f"{called} has no prompt: the game master speaks for all who are not of the party; see /why {DM}")
+        click.echo(bold(safe(which)))
+        turns = {block.name: len(await self._table.story.sources(block)) for block in context.blocks}
+        for line in why_lines(context, turns):
             click.echo(line)
 
     async def _on_memory(self, words: list[str]) -> None:
@@ -227,8 +243,8 @@ class Slash:
         sees_all = self._peeks or not self._table.setup.humans or seat == eyes
         seen = [hit.turn for hit in hits if sees_all or eyes in hit.turn.audience][:3]
         if not seen:
-            you = safe(name) + " knows" if len(self._table.setup.humans) > 1 else "you know"
-            click.echo(f"{safe(called)} has heard nothing of that" + ("" if sees_all else f", as far as {you}"))
+            you = f"{name} knows" if len(self._table.setup.humans) > 1 else "you know"
+            remark(f"{called} has heard nothing of that" + ("" if sees_all else f", as far as {you}"), str)
         for turn in seen:
             click.echo(hang(dim(f"{turn.seq}"), f"{turn.voice}: {turn.text}" if turn.voice else turn.text, 6))
 
@@ -248,7 +264,7 @@ class Slash:
         if to == speaker:
             raise InvalidInput("that is you")
         await self._table.whisper(speaker, [to], " ".join(words))
-        click.echo(dim(f"{safe(called)} heard that, and nobody else but the game master"))
+        remark(f"{called} heard that, and nobody else but the game master")
 
     async def _on_nudge(self, words: list[str]) -> None:
         from talekeeper.table.storyteller import Storyteller
@@ -257,16 +273,16 @@ class Slash:
             raise InvalidInput("what do you wish for? /nudge TEXT")
         self._nudge = rim.text(" ".join(words), "the nudge")
         if isinstance(self._table.brain("dm"), Storyteller):
-            click.echo(dim("the built-in storyteller begins the next scene with the line of its own that comes nearest, if it has any"))
+            remark("the built-in storyteller begins the next scene with the line of its own that comes nearest, if it has any")
         else:
-            click.echo(dim("the game master will hear of it, once"))
+            remark("the game master will hear of it, once")
 
     async def _on_undo(self, words: list[str]) -> None:
         if len(words) > 1 or not all(re.fullmatch("[1-9][0-9]{0,3}", word) for word in words):
             raise InvalidInput("/undo takes back the last round, /undo 3 the last three")
         number = await self._table.undo(int(words[0]) if words else 1)
         await self._game.look()
-        click.echo(dim(f"back before round {number}; what was played stays as a branch (/branches)"))
+        remark(f"back before round {number}; what was played stays as a branch (/branches)")
 
     async def _on_fork(self, words: list[str]) -> None:
         if len(words) > 1:
@@ -292,9 +308,7 @@ class Slash:
         self._game.table = self._table.on(story)
         await self._table.note_branch()
         await self._game.look()
-        click.echo(
-            dim(f"now on {safe(story.branch)}, before round {await self._table.round_now():,}; /branches shows all, /switch goes back")
-        )
+        remark(f"now on {story.branch}, before round {await self._table.round_now():,}; /branches shows all, /switch goes back")
         await self._take_up()
 
     async def _on_branches(self, words: list[str]) -> None:
@@ -320,15 +334,15 @@ class Slash:
         for line in lines:
             click.echo(hang("", line, 0))
         if not lines:
-            click.echo(dim("nothing yet: no promise, no item, no death, no secret"))
+            remark("nothing yet: no promise, no item, no death, no secret")
 
     async def _on_peek(self, words: list[str]) -> None:
         self._peeks = not self._peeks
         shown = "/memory, /knows, /recap, /moments and /ledger show everyone's, secrets too; /peek again hides them"
-        click.echo(dim(f"you look behind the screen: {shown}" if self._peeks else "you look at your own again"))
+        remark(f"you look behind the screen: {shown}" if self._peeks else "you look at your own again")
 
     async def _on_save(self, words: list[str]) -> None:
-        click.echo(dim(f"saved in {self._where}, branch {self._table.story.branch}, after every round"))
+        remark(f"saved in {self._where}, branch {self._table.story.branch}, after every round")
 
     async def _on_end(self, words: list[str]) -> None:
         await self._show(self._game.finish())

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import click
 
 from talekeeper.cli.keyboard import Keyboard
-from talekeeper.cli.screen import Prose, Status, alarm, bold, colour, dim, hang, one_line, rule, safe
-from talekeeper.cli.slash import Slash, offer
+from talekeeper.cli.screen import Prose, Status, alarm, bold, colour, dim, hang, rule, safe
+from talekeeper.cli.slash import DM, Slash, offer, remark
 from talekeeper.errors import Conflict, InvalidInput, ModelFailed
 from talekeeper.ports import MAIN
 
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from talekeeper.table.world.scenario import Scenario
 
 SHOWN_CHOICES, TRIES, RECALLED = 6, 3, 5
-DM = "dm"
 _NUMBER = re.compile(r"[+-]?[0-9]{1,18}")
 _WORDS = re.compile(r"\S+\s*|\s+")
 _DICE = re.compile(r"\d")
@@ -95,9 +94,8 @@ class Terminal:
             if await self._is_over():
                 if not humans:
                     break
-                click.echo(
-                    dim("\nThe story is over. /look, /recap, /moments and /ledger look back, /undo takes the ending back, /quit leaves.")
-                )
+                click.echo("")
+                remark("The story is over. /look, /recap, /moments and /ledger look back, /undo takes the ending back, /quit leaves.")
                 await self._slash.run(await self._keyboard.line("> "))
                 continue
             try:
@@ -109,9 +107,11 @@ class Terminal:
             except Conflict:
                 await self._go_on_from_here()
         if not await self._is_over():
-            click.echo(dim(f"\nSo far for now ({played} round{'s' * (played != 1)}). {self.kept} Play again to go on."))
+            click.echo("")
+            remark(f"So far for now ({played} round{'s' * (played != 1)}). {self.kept} Play again to go on.")
         elif not humans:
-            click.echo(dim("\nThe story is over. Without --auto you can look back at it, and take the ending back."))
+            click.echo("")
+            remark("The story is over. Without --auto you can look back at it, and take the ending back.")
 
     async def _is_over(self) -> bool:
         """Whether its ending has been told, as the arc had it: nobody plays on then."""
@@ -120,7 +120,7 @@ class Terminal:
     async def _go_on_from_here(self) -> None:
         """Somebody else has played this story on: says what was not told, and where the story is now."""
         lost = f" Not told, so say it again if you still want to: {self._typed}" if self._typed else ""
-        click.echo(alarm(one_line(f"The story has moved on since this round began: it goes on from where it is now.{lost}")))
+        remark(f"The story has moved on since this round began: it goes on from where it is now.{lost}", alarm)
         self._typed = ""
         self._shown.clear()
         await self._game.look()
@@ -140,9 +140,8 @@ class Terminal:
             told = await self._table.story.turns(seat=humans[0], speaker=DM, kinds=("said",), limit=1, newest=True)
             click.echo("".join(f"\n{hang('', turn.text, 0)}" for turn in told))
         if await self._table.is_told() and not (await self._table.state()).ending:
-            click.echo(
-                dim(hang("", "\nThat was the epilogue. The story goes on all the same; /undo takes the ending back, /quit leaves it.", 0))
-            )
+            click.echo("")
+            remark("That was the epilogue. The story goes on all the same; /undo takes the ending back, /quit leaves it.")
         if self._game.waiting is not None:
             await self._show(_beats(self._game.so_far()))
 
@@ -164,7 +163,7 @@ class Terminal:
                 return
             except ModelFailed as exc:
                 self._end_speech()
-                click.echo(alarm(one_line(f"{exc}: that was not told. Nothing is lost.")), err=True)
+                remark(f"{exc}: that was not told. Nothing is lost.", alarm, err=True)
                 if attempt + 1 == TRIES:
                     raise
                 beats = self._game.round()
@@ -187,13 +186,32 @@ class Terminal:
             self._shown.add(self._speech.strip())
             self._end_speech()
             self._status("…")
-        elif beat.kind == "ruling" and self._may_see(beat.hearers) and _DICE.search(beat.text):
-            self._end_speech()
-            self._shown.add(beat.text)
-            click.echo(dim(hang("", f"  ⚂ {beat.text}", 2)))
+        elif beat.kind == "ruling" and self._may_see(beat.hearers):
+            self._ruling(beat)
         elif beat.kind == "refused" and beat.text and self._may_see(beat.hearers):
             self._end_speech()
             click.echo(dim(hang("", f"  ✗ Not so: {beat.text}. It is told again.", 2)))
+
+    def _ruling(self, beat: Beat) -> None:
+        """The dice; and where a person's own words or deed were taken to be not for everyone, who knows of them."""
+        known = self._who_knows(beat) if beat.private and beat.seat in self._table.setup.humans else ""
+        if known and known not in self._shown:
+            self._end_speech()
+            self._shown.add(known)
+            remark(known)
+        if _DICE.search(beat.text):
+            self._end_speech()
+            self._shown.add(beat.text)
+            click.echo(dim(hang("", f"  ⚂ {beat.text}", 2)))
+
+    def _who_knows(self, beat: Beat) -> str:
+        """In the words that follow `/whisper`; what was done unseen nobody has heard."""
+        from talekeeper.table.shown.prose import listed
+
+        others = [self._table.scenario.name(one) for one in beat.hearers if one not in (beat.seat, DM)]
+        if not others:
+            return "nobody but the game master knows of that"
+        return f"{listed(others)} {'knows' if len(others) == 1 else 'know'} of that, and nobody else but the game master"
 
     def _speaker(self, beat: Beat) -> None:
         if beat.role == "pc":
@@ -221,13 +239,12 @@ class Terminal:
         if text.startswith("/"):
             await self._slash.run(text)
         elif _NUMBER.fullmatch(text) and not 1 <= int(text) <= len(choices):
-            click.echo(
-                f"choose 1 to {len(choices)}; /look shows all of them" if choices else "there is nothing to choose from: say what you do"
-            )
+            hint = f"choose 1 to {len(choices)}; /look shows all of them" if choices else "there is nothing to choose from: say what you do"
+            remark(hint, str)
         elif meant := self._slash.meant(text):
-            click.echo(f"did you mean /{meant}? What {name} does needs more than a word")
+            remark(f"did you mean /{meant}? What {name} does needs more than a word", str)
         elif not text:
-            click.echo(dim(f"say what {name} does, or a choice's number; /look shows what is here, /help what else you can do"))
+            remark(f"say what {name} does, or a choice's number; /look shows what is here, /help what else you can do")
         else:
             await self._answer(waiting.seat, choices[int(text) - 1] if _NUMBER.fullmatch(text) else text)
 
@@ -241,4 +258,4 @@ class Terminal:
             if self._game.waiting is None or self._game.waiting.seat != seat:
                 raise
             self._offered = self._game.waiting
-            click.echo(alarm(one_line(str(exc) if str(exc).endswith(".") else f"{exc}. It is still your turn.")))
+            remark(str(exc) if str(exc).endswith(".") else f"{exc}. It is still your turn.", alarm)

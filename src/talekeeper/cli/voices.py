@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from talekeeper.cli.screen import dim, one_line
+from talekeeper.cli.screen import dim, hang, one_line
 
 if TYPE_CHECKING:
     from talekeeper.table.brain import Brain
@@ -62,4 +62,4 @@ def brains_of(settings: Config) -> Callable[[Scenario], Brain]:
 
 def _mishap(mishap: Mishap) -> None:
     """A model failed: the game goes on, and says so."""
-    click.echo(dim(one_line(f"[{mishap.role}: {mishap.reason}]")), err=True)
+    click.echo(dim(hang("", one_line(f"[{mishap.role}: {mishap.reason}]"), 0)), err=True)

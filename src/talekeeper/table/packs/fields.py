@@ -20,14 +20,17 @@ _ID = re.compile(r"[a-z][a-z0-9_]{0,39}")
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something wrong with a pack: where (`npcs.oda.topics[2].do`), in which line if that is known, and what."""
+    """Something wrong with a pack: where (`npcs.oda.topics[2].do`), in which line if that is known, and what.
+
+    `grave`: it cannot be played like that."""
 
     where: str
     message: str
     line: int = 0
+    grave: bool = True
 
     def __str__(self) -> str:
-        return f"{f'line {self.line}, ' if self.line else ''}{self.where}: {self.message}"
+        return f"{f'line {self.line}, ' if self.line else ''}{self.where}: {'' if self.grave else 'warning: '}{self.message}"
 
 
 @dataclass(slots=True)

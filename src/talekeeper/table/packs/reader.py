@@ -1,7 +1,7 @@
 """Reading scenario packs: one TOML file, read into frozen nouns, with every problem found at once and each named by its place.
 
-`load` gives the scenario or raises `BadScenario` with all problems; `check` gives the problems. What reads well but cannot be played (a
-place nobody can reach, an objective that cannot come true) is found by `soundness`.
+`load` gives the scenario or raises `BadScenario` with all problems; `check` gives the problems, and warnings of what can be played and
+reads wrong. What reads well but cannot be played (a place nobody can reach, an objective that cannot come true) is found by `soundness`.
 """
 
 from __future__ import annotations
@@ -294,7 +294,8 @@ def _scenario(t: Table) -> sc.Scenario:
 
 @lru_cache(maxsize=16)
 def read(text: str) -> tuple[sc.Scenario | None, tuple[Problem, ...]]:
-    """The pack and everything that is wrong with it; no pack where the file is not even TOML. Read once, whoever plays it."""
+    """The pack and everything that is wrong with it, the grave first; no pack where the file is not even TOML. Read once, whoever plays
+    it."""
     try:
         return _read(text)
     except RecursionError:
@@ -309,15 +310,20 @@ def _read(text: str) -> tuple[sc.Scenario | None, tuple[Problem, ...]]:
             return None, (Problem("the file", "is JSON, it seems: an adventure is written in TOML, see docs/scenarios.md"),)
         return None, (Problem("the file", f"is not TOML: {exc}"),)
     noted: list[Problem] = []
+    warned: list[Problem] = []
     lines = line_finder(text)
 
     def note(where: str, message: str) -> None:
         noted.append(Problem(where, message, lines(where)))
 
+    def warn(where: str, message: str) -> None:
+        warned.append(Problem(where, message, lines(where), grave=False))
+
     pack = _scenario(Table(raw, "", note))
     if not noted:
         soundness.examine(pack, note)
-    return pack, tuple(noted)
+    soundness.proofread(pack, warn)
+    return pack, (*noted, *warned)
 
 
 def shipped() -> dict[str, str]:
@@ -342,13 +348,14 @@ def source(name: str | Path) -> str:
 
 
 def check(name: str | Path) -> list[Problem]:
-    """Everything that is wrong with a pack; nothing if it can be played."""
+    """Everything that is wrong with a pack; nothing grave if it can be played."""
     return list(read(source(name))[1])
 
 
 def load(name: str | Path) -> sc.Scenario:
     """A pack that can be played: a shipped one by its name, or a file."""
     pack, problems = read(source(name))
-    if pack is None or problems:
-        raise BadScenario(str(name), list(problems))
+    grave = [problem for problem in problems if problem.grave]
+    if pack is None or grave:
+        raise BadScenario(str(name), grave)
     return pack

@@ -2,23 +2,31 @@
 
 References are checked one by one. Then the pack is played through in the abstract, from its beginning, with all heroes at the table and
 everything that was ever possible staying so: what cannot be reached even then can never be reached.
+
+What everybody reads of an action must fit whoever acts. It is proofread for that, and does not keep a pack from being played.
 """
 
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Callable, Iterable, Iterator
 
 from talekeeper.table.rules.conditions import begin
+from talekeeper.table.rules.ledger import QUOTED
 from talekeeper.table.rules.plan import FAR, Outlook, facts
 from talekeeper.table.world.language import CONDITIONS, EFFECTS, Condition, Effect, read_line, references
-from talekeeper.table.world.scenario import Scenario
+from talekeeper.table.world.scenario import Deed, Scenario
 
 Note = Callable[[str, str], None]
 _KINDS = {"item": "items", "npc": "npcs", "secret": "secrets", "objective": "objectives", "quest": "quests", "place": "places",
           "encounter": "encounters", "promise": "vows", "hero": "heroes"}  # fmt: skip
 _SAID = (("at_", "place"), ("to_", "person"))
 """What the names of a hero's lines may end with."""
+_SLOTS = frozenset({"who", "they", "them", "their", "theirs", "who_they", "who_them", "who_their", "who_theirs", "party", "other"})
+"""What is filled in where it is told what somebody did: see `shown.prose`."""
+_SLOT = re.compile(r"\{([^{}|/~^]*)\}")
+_YOU = re.compile(r"\byou(?:r|rs|rself|rselves)?\b", re.I)
 
 
 def examine(pack: Scenario, note: Note) -> None:
@@ -35,20 +43,43 @@ def examine(pack: Scenario, note: Note) -> None:
     for where, conditions, effects in clauses_of(pack):
         _clauses(pack, where, conditions, effects, noting)
     _flags(pack, noting)
+    _slots(pack, noting)
     if not count:
         _reach(pack, noting)
+
+
+def proofread(pack: Scenario, note: Note) -> None:
+    """Notes what says “you” of the one who acts, and is read by everybody."""
+    for where, texts in _told_of_one(pack):
+        if found := next((found for text in texts if (found := _YOU.search(QUOTED.sub("", text)))), None):
+            note(where, f"says “{found[0]}” of whoever acts, and everybody reads it: write {{who}}, or words that fit any hero")
+
+
+def _told_of_one(pack: Scenario) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """The texts that tell what one did, or how one was answered, with their places in the file."""
+    for where, deed in _deeds(pack):
+        outcomes = {"say": deed.success, "cost_say": deed.cost, "fail_say": deed.failure}
+        yield from ((f"{where}.{key}", one.say) for key, one in outcomes.items() if one is not None)
+    for npc in pack.npcs.values():
+        where = f"npcs.{npc.id}"
+        yield from ((f"{where}.{key}", getattr(npc, key)) for key in ("cold", "greet", "warm", "refuse"))
+        yield from ((f"{where}.topics.{one.id}.{key}", getattr(one, key)) for one in npc.topics for key in ("say", "again"))
+
+
+def _deeds(pack: Scenario) -> Iterator[tuple[str, Deed]]:
+    """All that can be done, ways through encounters too."""
+    yield from ((f"deeds.{deed.id}", deed) for deed in pack.deeds)
+    for encounter in pack.encounters.values():
+        yield from ((f"encounters.{encounter.id}.ways.{deed.id}", deed) for deed in encounter.ways)
 
 
 def clauses_of(pack: Scenario) -> Iterator[tuple[str, tuple[Condition, ...], tuple[Effect, ...]]]:
     """Every condition and effect of a pack, with its place in the file."""
     for npc in pack.npcs.values():
         yield from ((f"npcs.{npc.id}.topics.{topic.id}", topic.when, topic.do) for topic in npc.topics)
-    deeds = [(f"deeds.{deed.id}", deed) for deed in pack.deeds]
     for encounter in pack.encounters.values():
-        where = f"encounters.{encounter.id}"
-        yield where, encounter.when, (*encounter.won.do, *encounter.lost.do, *encounter.escaped.do)
-        deeds += [(f"{where}.ways.{deed.id}", deed) for deed in encounter.ways]
-    for where, deed in deeds:
+        yield f"encounters.{encounter.id}", encounter.when, (*encounter.won.do, *encounter.lost.do, *encounter.escaped.do)
+    for where, deed in _deeds(pack):
         yield where, deed.when, tuple(effect for one in (deed.success, deed.cost, deed.failure) if one is not None for effect in one.do)
     for place in pack.places.values():
         yield from ((f"places.{place.id}.exits[{number}]", exit.when, ()) for number, exit in enumerate(place.exits))
@@ -156,6 +187,13 @@ def _flags(pack: Scenario, note: Note) -> None:
         note(asked[flag], f"no effect ever sets the flag {flag!r}{_hint(flag, tied)}")
     for flag in sorted(tied.keys() - asked.keys()):
         note(tied[flag], f"nothing asks for the flag {flag!r}{_hint(flag, asked)}")
+
+
+def _slots(pack: Scenario, note: Note) -> None:
+    for where, texts in _told_of_one(pack):
+        for slot in dict.fromkeys(slot for text in texts for slot in _SLOT.findall(text)):
+            if (name := slot[:1].lower() + slot[1:]) not in _SLOTS:
+                note(where, f"a text with the slot {slot!r} is never told: there is none of that name{_hint(name, _SLOTS)}")
 
 
 # -- playing through ---------------------------------------------------------------------------------------------------

@@ -129,7 +129,7 @@ class _Steps:
         if seat not in table.setup.humans:  # only now is it known whether it was meant for everyone
             _tell("speech", seat, action, decision["hearers"], "pc")
             _tell("end", seat, "", decision["hearers"], "pc")
-        _tell("ruling", seat, decision["resolution"], decision["hearers"])
+        _tell("ruling", seat, decision["resolution"], decision["hearers"], private=decision["private"])
         heard = Words(**{**words, "hearers": decision["hearers"], "private": decision["private"]})
         return {"said": [*others, heard], "decisions": [*flight["decisions"], decision], "refusals": refusals}
 
@@ -220,5 +220,5 @@ def _notice(role: Part, hearers: list[str], refusals: list[str]) -> Callable[[Co
     return notice
 
 
-def _tell(kind: str, seat: str, text: str, hearers: list[str], role: str = "keeper") -> None:
-    _writer()({"kind": kind, "role": role, "seat": seat, "text": text, "hearers": hearers})
+def _tell(kind: str, seat: str, text: str, hearers: list[str], role: str = "keeper", *, private: bool = False) -> None:
+    _writer()({"kind": kind, "role": role, "seat": seat, "text": text, "hearers": hearers, "private": private})

@@ -31,9 +31,9 @@ from langgraph.types import Command
 
 from talekeeper import rim
 from talekeeper.errors import Conflict, InvalidInput, StoreBusy, StoreCorrupt, StoreError, StoreReadOnly
-from talekeeper.model import MemoryKey
+from talekeeper.model import Context, MemoryKey
 from talekeeper.table.meaning.understand import Listener
-from talekeeper.table.playing.flight import DM, Flight, Told, take_off
+from talekeeper.table.playing.flight import DM, Flight, Told, said_before, scene_for, take_off
 from talekeeper.table.playing.graph import turn_graph
 from talekeeper.table.playing.seating import MOVED_ON, ROUND, Table
 
@@ -46,7 +46,7 @@ class Beat:
     """Something that a front end may show: a piece of speech, its end, a ruling, something that cannot be and was not told, a person's
     turn, or the end of the round.
 
-    `hearers` may see it, and nobody else."""
+    `hearers` may see it, and nobody else. `private`: of a ruling, that others stood by and know nothing of it."""
 
     kind: Literal["speech", "end", "ruling", "refused", "turn", "done"]
     role: str = ""
@@ -54,6 +54,7 @@ class Beat:
     text: str = ""
     hearers: tuple[str, ...] = ()
     scene: Mapping[str, Any] | None = None
+    private: bool = False
 
 
 class Rounds:
@@ -146,12 +147,16 @@ class Game:
     async def look(self) -> None:
         """Finds out whether a round is in flight at this point of the story, and whether it waits for a person."""
         self._thread = await self._name()
+        self._flight, turns = await self._kept()
+        self.waiting = next((turn for turn in turns if turn.seat in self.table.setup.humans), None)
+
+    async def _kept(self) -> tuple[Flight | None, list[Beat]]:
+        """The round in flight at this point of the story, if one is, and whose turn it waits for."""
         found = await self._graph.aget_state(self._config)
         turns = [_turn(interrupt.value) for task in found.tasks for interrupt in task.interrupts]
         # Tasks, and not `next`: between a step and the one after it there is nothing next, and yet it goes on.
         in_flight = bool(found.tasks) and await self.table.takes(found.values["version"])
-        self._flight = found.values if in_flight else None
-        self.waiting = next((turn for turn in turns if in_flight and turn.seat in self.table.setup.humans), None)
+        return (found.values, turns) if in_flight else (None, [])
 
     async def _name(self) -> str:
         """What the round at this point of the story is kept under; one that was begun anew under the same key has another first turn."""
@@ -175,7 +180,17 @@ class Game:
             seat = words["speaker"]
             yield from _speech("pc", seat, words["text"], words["hearers"] if seat in ruled else [seat])
             if seat in ruled:
-                yield Beat("ruling", "keeper", seat, ruled[seat]["resolution"], tuple(ruled[seat]["hearers"]))
+                one = ruled[seat]
+                yield Beat("ruling", "keeper", seat, one["resolution"], tuple(one["hearers"]), private=one["private"])
+
+    async def next_prompt(self, seat: str) -> Context:
+        """What would be in the next prompt of the DM or of somebody of the party, as things are now. Nobody is asked."""
+        flight, _ = await self._kept()
+        state = (await self.table.states(flight))[-1] if flight is not None else await self.table.state()
+        if seat == DM:
+            return await self.table.prompt("dm", DM, state, Told(viewer=next(iter(state.alive), "")))
+        told = Told(action=scene_for(flight, seat), said=said_before(flight, seat)) if flight is not None else Told()
+        return await self.table.prompt("pc", seat, state, told)
 
     async def round(self, nudge: str | None = None) -> AsyncGenerator[Beat, None]:
         """Plays a round, as far as the next person's turn. One that was left waiting is dropped and begun anew; one that was cut short
@@ -240,7 +255,8 @@ class Game:
         heard = ["custom", "updates"] if kept else ["custom"]  # only a person's turn is told as an update
         async for mode, chunk in graph.astream(given, self._config, context=self.table, stream_mode=heard):
             if mode == "custom":
-                yield Beat(chunk["kind"], chunk["role"], chunk["seat"], chunk["text"], tuple(chunk["hearers"]))
+                hearers, private = tuple(chunk["hearers"]), chunk.get("private", False)
+                yield Beat(chunk["kind"], chunk["role"], chunk["seat"], chunk["text"], hearers, private=private)
             elif "__interrupt__" in chunk:
                 self.waiting = _turn(chunk["__interrupt__"][0].value)
         if self.waiting is not None:

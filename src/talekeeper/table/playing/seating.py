@@ -95,7 +95,7 @@ class Table:
         self.scenario = scenario
         self.budgets = budgets
         self.asked: dict[str, Ask] = {}
-        """The last ask of each role and seat, by "role:seat": what `/why` shows."""
+        """The last ask of each role and seat, by "role:seat", the newest last: what `/why` shows."""
         self._brains = brains
         self._summarizer = summarizer
         self.vetting = Vetting(scenario)
@@ -169,13 +169,7 @@ class Table:
     async def ask(self, role: Part, seat: str, state: GameState, flight: Flight, told: Told) -> Ask:
         """One question, with all that this seat may know and nothing else."""
         who = told.viewer or seat
-        said = [text for who, text in told.said if who != DM] or [text for _, text in told.said]
-        query = said[-1] if said and role != "keeper" else told.action
-        if role == "keeper" and isinstance(self.brain(role), Storyteller):
-            query = ""  # the rules go by the game alone: nothing need be looked up for them
-        context = await self.remember(
-            seat, place=state.where.get(who), present=self._others(state, who), query=query[-LONGEST_QUERY:] or None
-        )
+        context = await self.prompt(role, seat, state, told)
         ask = Ask(
             role=role, seat=seat, context=context, scene=scene(self.scenario, state, who, self.setup.seed),
             action=told.action, actor=told.actor, pacing=self.pacing(state), nudge=flight["nudge"] if role in ("dm", "narrator") else None,
@@ -187,8 +181,18 @@ class Table:
             ask = replace(ask, knowing=await self._knowing(told.rulings, state))
         if role == "epilogue":
             ask = replace(ask, moments=await self._shared_moments(flight))
-        self.asked[f"{role}:{seat}"] = ask
+        self.asked.pop(name := f"{role}:{seat}", None)  # so that the newest comes last
+        self.asked[name] = ask
         return ask
+
+    async def prompt(self, role: Part, seat: str, state: GameState, told: Told) -> Context:
+        """What this seat remembers, as it goes into its prompt."""
+        who = told.viewer or seat
+        said = [text for who, text in told.said if who != DM] or [text for _, text in told.said]
+        query = said[-1] if said and role != "keeper" else told.action
+        if role == "keeper" and isinstance(self.brain(role), Storyteller):
+            query = ""  # the rules go by the game alone: nothing need be looked up for them
+        return await self.remember(seat, place=state.where.get(who), present=self._others(state, who), query=query[-LONGEST_QUERY:] or None)
 
     async def _knowing(self, rulings: Sequence[Ruling], state: GameState) -> dict[str, Known]:
         """What those to whom somebody talks have heard of the party, and of the one who talks. What they were told in confidence is

@@ -106,7 +106,8 @@ _DENIED = re.compile(
     r"\b(not|no|never|without|cannot|can't|lost|missing|wish\w*|want\w*|if|had|remember\w*|would|could|gone|back|nobody|no one)\b", re.I
 )
 _TONGUES: Mapping[str, Mapping[str, str]] = tomllib.loads((resources.files(__package__) / "acts.toml").read_text("utf-8"))
-_QUOTED = re.compile(r"„[^“”]*[“”]|“[^”]*”|\"[^\"]*\"|‘[^’]*’(?!\w)|«[^»]*»")
+QUOTED = re.compile(r"„[^“”]*[“”]|“[^”]*”|\"[^\"]*\"|‘[^’]*’(?!\w)|«[^»]*»")
+"""What somebody says, with its quotation marks."""
 _SENTENCES = re.compile(r"(?<=[.!?…])\s+|\n+")
 
 
@@ -120,7 +121,7 @@ class Contradiction:
 
 def contradictions(text: str, states: Sequence[GameState], scenario: Scenario) -> list[Contradiction]:
     """What in the text is true of none of the states: those that the game went through while what is told came about."""
-    sentences = _SENTENCES.split(_QUOTED.sub("“”", text))
+    sentences = _SENTENCES.split(QUOTED.sub("“”", text))
     first, *more = (dict(_found(sentences, state, scenario)) for state in states)
     return [found for key, found in first.items() if all(key in other for other in more)]
 
