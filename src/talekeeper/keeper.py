@@ -152,7 +152,7 @@ def _check_settings(counter: object, clock: object, retry: object, timeout: obje
     if counter is not None and not (callable(getattr(counter, "count", None)) and hasattr(counter, "id") and hasattr(counter, "additive")):
         raise WrongType(f"a counter must have `id`, `additive` and `count`, as tk.Heuristic() has; {type(counter).__name__} has not")
     if counter is not None:
-        rim.name(counter.id, "a counter's id")  # type: ignore[attr-defined]
+        rim.name(counter.id, "a counter's id")
     if not callable(clock):
         raise WrongType(f"a clock must be a function that gives seconds, not {type(clock).__name__}")
     if retry is not None and not isinstance(retry, RetryPolicy):

@@ -106,6 +106,73 @@ def test_reasonable_things_are_understood_where_they_are_said(place: str, typed:
     assert about == "" or about in named
 
 
+TO_OSRIC = [
+    "I tell Osric that the job stinks", "I tell Osric that I trust him", "I warn Osric about the cellar", "I ask Osric whether he trusts Marlo",
+    "I say to Osric that he should be careful", "I ask Osric about the job", "I ask the lieutenant about the job", "I talk to Osric about the job",
+    "I ask Osric to ask Marlo about the job", "I tell Osric to ask Marlo about the job", "Osric, ask Marlo about the job.",
+    "Osric, could you ask Marlo about the job?", "Osric, what do you think about the job?", "Osric what do you think about the job",
+    "Osric, the job stinks.", "Osric, I think the job stinks.", "“Osric, the job stinks,” I say.", "“What about the job, Osric?”",
+    "“I trust him,” I say to Osric.", "“Osric, do you trust him?” I ask.", "I say: Osric, the job stinks", "Osric, who is Marlo?",
+    "Osric, where is Marlo?", "Osric, look at Marlo.", "I persuade Osric that Marlo lies", "I beg Osric to forgive Marlo",
+    "I turn to Osric and ask about the job", "I look at Osric and ask him about the job", "Thank you, Osric, for the job", "I discuss the job with Osric",
+    "I explain the job to Osric", "I ask Osric for work", "I warn Osric that I will kill Marlo", "I tell Osric Marlo wants the job done",
+    "Nell asks Osric about the job.", "I tell Osric that Quill is a liar",
+]  # fmt: skip
+TO_IBBI = [
+    "I tell Ibbi that she sings well",
+    "I thank Ibbi for her help",
+    "I ask Ibbi where the lamp is",
+    "I ask Ibbi what Osric thinks of her",
+]
+
+
+@pytest.mark.parametrize(("typed", "hero"), [*((line, "osric") for line in TO_OSRIC), *((line, "ibbi") for line in TO_IBBI)])
+def test_one_of_the_party_who_is_spoken_to_by_name_answers_and_nobody_else(typed: str, hero: str) -> None:
+    one = game()
+    one.round = 1
+    before = one.state
+    ruling = one.rule("nell", typed)
+    assert {(event.what, event.about) for event in ruling.events if isinstance(event, ev.Beat) and event.what != "happening"} == {
+        ("banter", (hero,))
+    }
+    assert (one.state.promises, one.state.attitude, one.moments) == ({}, before.attitude, [])
+    told = one.brain.text(one.ask("narrator", "dm", rulings=(ruling,))).split("\n\n")[0]
+    assert short(TIDELAMP.heroes[hero]) in told
+    assert not re.search("Marlo|Brine", told), told
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        "I ask Marlo about the job", "Together with Osric I ask Marlo about the job", "I nod to Osric and ask Marlo about the job",
+        "I look at Marlo and ask him about the job", "I ask Osric and Marlo about the job", "I ask Marlo what Osric said about the job",
+        "I ask Osric's friend Marlo about the job", "I tell Marlo that Osric wants the job", "Marlo, what about the job?",
+        "“Marlo, what about the job?” I ask.", "“What about the job?” I ask Marlo.", "I ask Marlo: what about the job?", "I ask about the job",
+        "Let's ask Marlo about the job", "Osric, let's ask Marlo about the job", "I tell Marlo I accept the job",
+    ],
+)  # fmt: skip
+def test_an_npc_who_is_asked_by_name_answers_and_a_job_is_taken_on(typed: str) -> None:
+    one = game()
+    assert beats(typed, one) == [("topic", ("marlo", "job"))]
+    assert [(promise.by, promise.to) for promise in one.state.promises.values()] == [("nell", "marlo")]
+
+
+@pytest.mark.parametrize(
+    ("typed", "found"),
+    [
+        ("I tell Osric that the job stinks and ask Marlo about the job", [("banter", ("osric",)), ("topic", ("marlo", "job"))]),
+        ("I thank Brine and ask Osric about the job", [("talk", ("brine",)), ("banter", ("osric",))]),
+        ("Osric, wait here. I ask Marlo about the job.", [("topic", ("marlo", "job"))]),
+        ("I give Ibbi the picks and tell her that the job stinks", [("give", ("picks", "ibbi")), ("banter", ("ibbi",))]),
+        ("I go to Brine and ask her about the cellar", [("talk", ("brine",)), ("topic", ("brine", "cellar"))]), ("I smile at Osric and greet her", [("talk", ("brine",))]),
+        ("I go to the fish market with Osric and tell him that I trust him", [("go", ("crooked_eel", "fish_market")), ("banter", ("osric",))]),
+        ("I warn Marlo that I will kill him", [("talk", ("marlo",))]), ("Marlo, wait!", [("say", ("marlo",))]),
+    ],
+)  # fmt: skip
+def test_each_clause_is_said_to_the_one_it_is_said_to(typed: str, found: list[tuple[str, tuple[str, ...]]]) -> None:
+    assert beats(typed) == found
+
+
 def test_an_insult_is_remembered() -> None:
     one = game()
     before = one.state.feels("marlo", "nell")
@@ -189,9 +256,6 @@ def test_whoever_listens_holds_one_to_a_promise_that_names_nobody() -> None:
     one = game()
     one.rule("nell", "I promise to find the keeper by midnight.")
     assert [(promise.to, promise.text) for promise in one.state.promises.values()] == [("marlo", "to find the keeper by midnight")]
-    one.rule("osric", "I promise Ibbi to be careful.")
-    one.rule("nell", "I promise Osric that I will never lie to him.")
-    assert len(one.state.promises) == 1, "a companion's word to another is between them"
 
 
 def test_what_one_has_learned_comes_to_ones_own_mind_alone() -> None:
@@ -221,8 +285,11 @@ def test_a_promise_to_find_somebody_is_no_question_and_two_in_a_round_are_two() 
         ("I promise Marlo to kill Brine.", {"word.nell.0.marlo": "to kill Brine"}), ("I promise Marlo to bring Brine home.", {"word.nell.0.marlo": "to bring Brine home"}),
         ("I promise Marlo to bring him his third.", {"marlos_third": "to bring Marlo Finch his third"}), ("I promise Marlo his third.", {"marlos_third": "to bring Marlo Finch his third"}),
         ("I promise Marlo and Brine that I will come back.", {"word.nell.0.marlo": "that I will come back", "word.nell.0.brine": "that I will come back"}),
-        ("I promise Osric and Brine that I will come back.", {"word.nell.0.brine": "that I will come back"}), ("I promise you, Marlo, I'll be back.", {"word.nell.0.marlo": "that I'll be back"}),
+        ("I promise Osric and Brine that I will come back.", {"word.nell.0.osric": "that I will come back", "word.nell.0.brine": "that I will come back"}), ("I promise you, Marlo, I'll be back.", {"word.nell.0.marlo": "that I'll be back"}),
         ("“Brine, I promise that I will come back,” I say.", {"word.nell.0.brine": "that I will come back"}), ("You have my word, Brine: I will mend the roof.", {"word.nell.0.brine": "that I will mend the roof"}),
+        ("I give Ibbi my word that I will protect her", {"word.nell.0.ibbi": "that I will protect her"}), ("Ibbi, I promise that I will protect you.", {"word.nell.0.ibbi": "that I will protect you"}),
+        ("Brine, I give you my word that I will come back.", {"word.nell.0.brine": "that I will come back"}), ("I give Osric and Brine my word: I will pay.", {"word.nell.0.osric": "that I will pay", "word.nell.0.brine": "that I will pay"}),
+        ("I promise Osric, Ibbi and Marlo to come back.", dict.fromkeys(("word.nell.0.osric", "word.nell.0.ibbi", "word.nell.0.marlo"), "to come back")),
     ],
 )  # fmt: skip
 def test_a_promise_is_made_to_those_it_is_made_to_and_is_of_what_was_promised(typed: str, made: dict[str, str]) -> None:
@@ -262,6 +329,15 @@ def test_a_promise_can_be_broken_to_somebodys_face() -> None:
     one.play({"nell": "I break my promise to Marlo."})
     assert [promise.state for promise in one.state.promises.values() if promise.to == "marlo" and promise.by == "nell"] == ["broken"]
     assert one.state.feels("marlo", "nell") == before - 2
+
+
+@pytest.mark.parametrize(("said", "state"), [("I break my promise to Ibbi.", "broken"), ("I keep my promise to Ibbi.", "kept")])
+def test_one_of_the_party_holds_one_to_a_promise_too(said: str, state: str) -> None:
+    one = game()
+    one.play({"nell": "I promise Ibbi that I will protect her."})
+    assert "Nell Tarn promised Ibbi Sandlark: that I will protect her (open)" in ledger(one.state, TIDELAMP, ("ibbi",)).lines
+    one.play({"nell": said})
+    assert [promise.state for promise in one.state.promises.values() if promise.to == "ibbi"] == [state]
 
 
 @pytest.mark.parametrize(

@@ -207,6 +207,38 @@ async def test_companions_too_say_again_what_they_were_told(asked: str) -> None:
             assert "‘The key lies under the mill wheel.’" in tales(table)[-1][1]
 
 
+@pytest.mark.parametrize(
+    ("said", "quote"),
+    [
+        ("I say to Osric: I trust you.", "I trust you."), ("I tell Osric that I trust you", "I trust you."), ("I tell Osric that I trust him.", "I trust him."),
+        ("I tell Osric about my brother", "About my brother."), ("Osric, I trust you.", "I trust you."), ("“I trust you,” I say to Osric.", "I trust you."),
+        ("“I trust you, Osric. Do you trust me?”", "I trust you, Osric."), ("I tell Ibbi and Osric how I lost my brother", "How I lost my brother."),
+        ("I look at Osric and tell him that I am tired.", "I am tired."), ("I give Osric my word that I will protect him.", "I will protect him."),
+        ("I tell Osric that I counted the doors and the windows and the chimneys of this house, and that there are more of them than I like.",
+         "I counted the doors and the windows and the chimneys of this house, and that there are more of them than I like."),
+    ],
+)  # fmt: skip
+async def test_companions_say_again_what_they_were_told_as_it_was_said(said: str, quote: str) -> None:
+    async with tk.open(":memory:") as keeper:
+        table = await table_of(keeper, "tidelamp", 3, "nell")
+        async with Game(table) as game:
+            await say(game, said)
+            await say(game, "Osric, what did I tell you?")
+            assert f"‘{quote}’" in tales(table)[-1][1]
+
+
+async def test_what_one_trusts_a_companion_with_is_not_said_before_others() -> None:
+    async with tk.open(":memory:") as keeper:
+        table = await table_of(keeper, "tidelamp", 3, "nell")
+        async with Game(table) as game:
+            await say(game, "I quietly tell Osric about my brother.")
+            await say(game, "Osric, what did I tell you?")
+            assert "brother" not in tales(table)[-1][1]
+            await say(game, "I whisper to Osric: what did I tell you?")
+        turns = [turn for turn in await table.story.turns(speaker=DM) if "my brother" in turn.text]
+        assert [set(turn.audience) for turn in turns] == [{"nell", "osric", DM}]
+
+
 @pytest.mark.parametrize("whispered", ["I whisper to Ibbi: the key lies under the mill wheel", "I wait."])
 async def test_what_was_whispered_is_asked_aloud_in_vain_and_in_a_whisper_not(whispered: str) -> None:
     async with tk.open(":memory:") as keeper:
@@ -229,6 +261,7 @@ async def test_people_speak_for_themselves() -> None:
                 "Osric, what do you want?",
                 "I hug Osric.",
                 "What did I tell Osric?",
+                "I promise Osric that I will come back.",
                 "Good night!",
             ):
                 await say(game, line)

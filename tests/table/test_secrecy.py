@@ -135,6 +135,15 @@ async def test_a_deed_that_nobody_is_to_see_is_known_to_the_doer_alone(keeper: t
     assert [has in ledger(state, table.scenario, (seat,)).lines for seat in PARTY] == [True, False, False]
 
 
+async def test_a_word_that_is_given_in_secret_is_known_to_the_two_of_them(keeper: tk.Keeper) -> None:
+    table = await tidelamp(keeper)
+    async with Game(table) as game:
+        await play(game, "I quietly promise Ibbi that I will find the larkspur.", "", "")
+    assert await ears(table, "larkspur") == {"nell", "ibbi"}
+    promised = "Nell Tarn promised Ibbi Sandlark: that I will find the larkspur (open)"
+    assert [promised in ledger(await table.state(), table.scenario, (seat,)).lines for seat in PARTY] == [True, False, True]
+
+
 async def test_what_is_slipped_to_someone_is_known_to_the_two_of_them(keeper: tk.Keeper) -> None:
     table = await tidelamp(keeper)
     async with Game(table) as game:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
-from talekeeper.table.meaning.spelling import VERBS, alike, content, mention, words_of
+from talekeeper.table.meaning.address import Names
+from talekeeper.table.meaning.spelling import VERBS, alike, content, words_of
 
 _WORD = r"(?:promise|swear|vow|pledge|word)"
 _NONE = re.compile(
     r"^\W*(?:\w+, )?(?:who|whom|what|which|why|when|where|how|did|do|does|have|has|had|will|would|can|could|should|shall|is|was)\b"
     r"(?! (?:hereby|solemnly)\b)|"
-    rf"\b(?:not|never|cannot|\w+n['’]t|refuse to|nobody|no one|would|could|might|unless|you(?! have (?:my|our))|he|she|they)"
+    rf"\b(?:not|never|cannot|\w+n['’]t|refuse to|nobody|no one|would|could|might|unless|(?<!give )you(?! have (?:my|our))|he|she|they)"
     rf"\s+(?:(?!i\b|we\b)\w+\s+){{0,2}}{_WORD}\b|"
     rf"\b(?:the|your|his|her|their|any|no|that|this|every|broken)\s+(?:promise|vow|pledge)\b|"
     rf"\b{_WORD}\s+(?:\w+\s+)?(?:nothing|none|neither|no|nobody|no-one|noone)\b(?! (?:one )?(?:will|shall|is to|else)\b)|"
@@ -53,18 +54,12 @@ def joined(text: str) -> str:
     return _PAUSE.sub(r"\1\2 that ", text)
 
 
-def given_to(tokens: Sequence[str], names: Mapping[str, Iterable[str]]) -> list[str]:
+def given_to(tokens: Sequence[str], names: Names) -> list[str]:
     """To whom a word is given, as far as that stands right behind it: `I promise Marlo and Brine that …`"""
     at = next((at for at, token in enumerate(tokens) if token in ("promise", "swear", "vow", "pledge", "word")), len(tokens)) + 1
-    found: list[str] = []
-    while at < len(tokens):
-        sizes = ((mention(tokens[at : at + size], all), size, who) for who, all in names.items() for size in (3, 2, 1))
-        size, who = max(((size, who) for known, size, who in sizes if known == size), default=(0, ""))
-        if not who and tokens[at] not in _BEFORE:
-            break
-        found += [who] if who else []
-        at += max(size, 1)
-    return found
+    while at < len(tokens) and tokens[at] in _BEFORE and not names.first(tokens[at:])[0]:
+        at += 1
+    return names.listed(tokens[at:])[0]
 
 
 def is_meant(vow: str, words: str, to: Iterable[str]) -> bool:

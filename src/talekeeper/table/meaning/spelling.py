@@ -19,14 +19,14 @@ from talekeeper.table.world.scenario import Scenario
 
 VERBS: Mapping[str, Mapping[str, list[str]]] = tomllib.loads((resources.files(__package__) / "verbs.toml").read_text("utf-8"))
 SMALL = frozenset(VERBS["small"]["words"])
-_WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
+WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 _ARTICLES = frozenset({"the", "a", "an"})
 _LONG = 8
 """In words of so many letters two may be wrong."""
 
 
 def words_of(text: str) -> list[str]:
-    return [word.casefold().replace("’", "'") for word in _WORD.findall(text)]
+    return [word.casefold().replace("’", "'") for word in WORD.findall(text)]
 
 
 def content(text: str) -> list[str]:
@@ -34,7 +34,7 @@ def content(text: str) -> list[str]:
 
 
 @kept(1 << 14)
-def _bare(word: str) -> str:
+def bare(word: str) -> str:
     """A word without what makes a plural or a possessive of it."""
     word = word.removesuffix("'s")
     return word.rstrip("s") or word
@@ -42,13 +42,13 @@ def _bare(word: str) -> str:
 
 def alike(one: str, other: str) -> bool:
     """Whether two words are the same, but for a plural or a possessive."""
-    return _bare(one) == _bare(other)
+    return bare(one) == bare(other)
 
 
 @kept(1 << 8)
 def _in_a_row(words: tuple[str, ...]) -> str:
     """Words in a row, without articles: no name is told apart by those, wherever they stand in it."""
-    return f" {' '.join(_bare(word) for word in words if word not in _ARTICLES)} "
+    return f" {' '.join(bare(word) for word in words if word not in _ARTICLES)} "
 
 
 @kept(1 << 12)

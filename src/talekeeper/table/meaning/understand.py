@@ -7,26 +7,25 @@ the words that were spoken. Text in which nothing is recognised is still somethi
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from talekeeper.table.brain import Choice
-from talekeeper.table.meaning import oddities, pledges, questions
+from talekeeper.table.meaning import address, oddities, pledges, questions
+from talekeeper.table.meaning.address import Call
+from talekeeper.table.meaning.naming import ADDRESSING, Naming
 from talekeeper.table.meaning.secrecy import OPEN, Confidence, confidence
 from talekeeper.table.meaning.spelling import SMALL, VERBS, alike, content, mention, speller, words_of
-from talekeeper.table.meaning.verbs import KIN, SINGLE, find_verb, is_served, verb_at
+from talekeeper.table.meaning.verbs import SINGLE, find_verb, is_served, verb_at
 from talekeeper.table.rules.conditions import holds
-from talekeeper.table.shown.choices import deeds_here, offers, people_here, told, topic_name, ways_here
-from talekeeper.table.world.gamestate import GameState
+from talekeeper.table.shown.choices import offers, told, topic_name
 from talekeeper.table.world.phrases import phrases
-from talekeeper.table.world.scenario import ANSWER, Deed, Npc, Scenario, Topic
+from talekeeper.table.world.scenario import ANSWER, Npc, Scenario, Topic
 
-_QUOTE = re.compile(r"[“\"]([^”\"]*)[”\"]|(?<!\w)[‘']([^’']{3,}(?:[’'](?=\w)[^’']*)*)[’'](?!\w)")
 _CLAUSES = re.compile(r"[.;!?:\n]+|,? (?:and )?then |, and (?=i\b)|, (?=i\b)| and (?=i\b)", re.I)
 _JOINT = re.compile(r",? and |, ", re.I)
 _QUESTIONS = re.compile(r"[^.!?]*\?")
-_COLON = re.compile(r"^([^“”\":.!?]*\b(?:whisper|murmur|say|tell|ask|shout|answer|reply|call)\w*\b[^“”\":.!?]*):\s+(\S.*)$", re.I | re.S)
 _TRYING = re.compile(
     r"\b(i|we) (?:(?:will|shall|would|am|are|['’]ll|['’]d|['’]m) )?"
     r"(?:try|attempt|want|wish|decide|intend|plan|begin|start|like|need|going) to (?!know\b)(?=\w)", re.I,
@@ -44,6 +43,8 @@ _WEAK = frozenset({"say", "wait", "look", "listen"})
 _DOINGS = frozenset({"go", "look", "search", "take", "use", "open", "drop", "rest", "wait", "follow", "flee"})
 _SAID_TO_SOMEONE = frozenset({"ask", "talk", "give", "promise", "threaten", "deceive", "reveal"})
 """What has “find” in it is then no question where somebody is."""
+_REMEMBERED = 40
+"""So many words back a “him” may be named."""
 _MOST_INTENTS = 2
 _PROPOSED = re.compile(
     r"^\W*(?:(?:i (?:say|suggest|propose|think|vote)(?: that)?|perhaps|maybe) we(?: should| could)?"
@@ -53,6 +54,8 @@ _PROPOSED = re.compile(
 _MOVING = frozenset({"go", "climb", "sneak", "swim", "follow", "flee", "hide", "wait"})
 _IN_SIGHT = frozenset({"attack", "flee", "rest", "play", "way"})
 _ANSWERED = frozenset({"ask", "recall", "promise", "keep", "renounce", "persuade", "threaten", "deceive", "insult", "trade", "work"})
+_HEROES_TOO = frozenset({"recall", "promise", "keep", "renounce"})
+"""Of these even one of the party may be asked."""
 _BESIDE = frozenset({"take", "give", "drop", "use", "open", "deed", "steal"})
 _AND_GO = "One thing after the other: whisper here, or go there first and whisper then."
 _UNSEEN = "That cannot be done unseen: say it without what makes it a secret, or do something else."
@@ -83,10 +86,10 @@ class Intent:
 
 
 def _is_weak(intent: Intent) -> bool:
-    """Whether it may be passed over where something else is meant as well: a look, a wait, a step towards someone."""
+    """Whether it may be passed over where something else is meant as well: a look, a wait, a step towards someone, words to nobody."""
     if intent.verb == "go":
         return not (intent.place or intent.npc or goal_of(intent.words))
-    return intent.verb in _WEAK and not intent.detail
+    return intent.verb in _WEAK and not intent.detail and not (intent.verb == "say" and intent.hero)
 
 
 def goal_of(words: str) -> list[str]:
@@ -94,27 +97,17 @@ def goal_of(words: str) -> list[str]:
     return [word for word in content(words) if word not in _GOING]
 
 
-def _best(tokens: Sequence[str], named: Iterable[tuple[str, Iterable[str]]]) -> str:
-    """The id whose name is mentioned at the greatest length; of several, the first."""
-    found = [(mention(tokens, names), id) for id, names in named]
-    longest = max((size for size, _ in found), default=0)
-    return next((id for size, id in found if size == longest), "") if longest else ""
+def _first_few(intents: list[Intent]) -> list[Intent]:
+    """Not too much at once. A word that is given to many is given once."""
+    kept = intents[:_MOST_INTENTS]
+    return [*kept, *(one for one in intents[_MOST_INTENTS:] if one.verb == "promise" and one.words == kept[-1].words)]
 
 
 # -- understanding -----------------------------------------------------------------------------------------------------
 
 
-class Listener:
+class Listener(Naming):
     """Understands what one player says, where they are."""
-
-    def __init__(self, scenario: Scenario, state: GameState, actor: str) -> None:
-        self.scenario, self.state, self.actor = scenario, state, actor
-        self._words = speller(scenario).words
-        self.place = scenario.places[state.where[actor]]
-        self.people = people_here(state, scenario, self.place.id)
-        ways = ways_here(state, scenario, actor) if state.encounter else []
-        self.ways = {way.id for way in ways}
-        self.deeds = ways or deeds_here(state, scenario, actor)
 
     def intents(self, text: str) -> list[Intent]:
         """What is meant, in order; at least one intent, `say` or `none` if nothing else."""
@@ -161,7 +154,7 @@ class Listener:
     def _whispered(self, found: Confidence, text: str) -> Intent:
         """Words for some: a secret of one's own, something to which the one who hears it has an answer, or just words."""
         asked = next((one for one in self._meanings(text) if one.verb in _ANSWERED), None) if not found.plain else None
-        if asked is not None and found.to == (asked.npc or (asked.hero if asked.verb == "recall" else ""),):
+        if asked is not None and found.to == (asked.npc or (asked.hero if asked.verb in _HEROES_TOO else ""),):
             return replace(asked, secretly=True)
         who = found.to[0]
         if len(found.to) == 1 and "?" in found.words and questions.SAID_BEFORE.search(found.words):
@@ -179,26 +172,26 @@ class Listener:
         text = _SLIPPED.sub("give", _PALMED.sub("take", text))
         text = _TRYING.sub(r"\1 ", self._in_first_person(text))
         text = pledges.joined(f"I {text[found.end() :].rstrip('? ')}" if (found := _MAY_I.match(text)) else text)
-        quotes = [found[1] or found[2] or "" for found in _QUOTE.finditer(text)]
-        speech, rest = " ".join(quotes).strip(), _QUOTE.sub(" ", text)
-        if not quotes and (colon := _COLON.match(text)):
-            rest, speech = colon[1], colon[2].strip()
+        speech, rest = address.parts(text)
         if not speech and oddities.is_foreign(rest):
             return [Intent("foreign", npc=self._npc(self._words(text)), words=text)]
         if pledges.is_pledge(speech) and find_verb(self._words(rest)) in ("", "talk"):
-            return self._pledged(self._words(text), speech)
+            tokens = self._words(rest)
+            return self._pledged(self._words(text), speech, self._to(tokens, find_verb(tokens), self._called(speech) or self._called(rest)))
         odd = self._odd(rest, speech)
         if odd is not None:
             return [odd]
         asked = self._asked(rest) if not speech else None
         if asked is not None:
             return [asked]
-        meant = [intent for clause in self._clauses(rest) for intent in self._clause(clause)]
+        called = self._called(speech)
+        meant = [intent for sentence in address.sentences(rest) for intent in self._sentence(sentence, called, speech)]
         meant = [replace(intent, words=speech) if speech and intent.verb not in _DOINGS else intent for intent in meant]
         meant = [one for at, one in enumerate(meant) if not one.deed or one.deed not in {before.deed for before in meant[:at]}]
         away = [intent for intent in meant if intent.verb == "flee"] if self.ways else []
-        strong = away or [intent for intent in meant if not _is_weak(intent)] or meant
-        return strong[:_MOST_INTENTS] or [self._speech(text, speech or rest)]
+        strong = away or [intent for intent in meant if not _is_weak(intent)]
+        strong = strong or ([intent for intent in meant if intent.verb == "say"] if self._is_call(rest) else meant)
+        return _first_few(strong) or [self._speech(text, speech, rest)]
 
     def _odd(self, rest: str, speech: str) -> Intent | None:
         """What no character would say or do: a question about the game, an insult to anyone near, a noise."""
@@ -207,10 +200,15 @@ class Listener:
         if about:
             return Intent("rules", topic=about, words=rest)
         if find_verb(tokens) in ("", "talk") and oddities.is_insult(said, of_someone=bool(self._npc(tokens))):
-            return Intent("insult", npc=self._npc(self._words(f"{rest} {speech}")), hero=self._hero(tokens), words=said)
+            return self._insult(self._words(f"{rest} {speech}"), self._to(tokens, "talk", self._called(speech or rest)), said)
         if oddities.is_at_a_loss(rest, tokens):
             return Intent("hint")
         return None if speech or self._means_something(tokens) else Intent("unclear", words=rest)
+
+    def _insult(self, tokens: list[str], to: Sequence[str] | None, said: str) -> Intent:
+        """A bad name for whoever hears it; behind the back of somebody it is only said to those who do."""
+        npc, hero = self._npc(tokens), self._pair(to, tokens)[1]
+        return Intent("insult", npc=npc if not to or npc in {one.id for one in self.people} else "", hero=hero, words=said)
 
     def _means_something(self, tokens: list[str]) -> bool:
         """Whether there is a word in it that anyone here would know, and not only the small change between words."""
@@ -250,21 +248,26 @@ class Listener:
         oneself = next((about for about, words in questions.ONESELF.items() if words.search(text)), "")
         if oneself:
             return Intent(oneself, npc=self._npc(tokens), hero=self._hero(tokens), words=text)
+        to = self._to(tokens, find_verb(tokens), self._called(text))
+        npc, hero = self._pair(to, self._told_to(tokens))
         if questions.SAID_BEFORE.search(text) and ("?" in text or find_verb(tokens) == "ask"):
-            asked = self._told_to(tokens)
-            return Intent("recall", npc=self._npc(asked), hero=self._hero(asked), words=text)
-        of_hero = self._hero(self._told_to(tokens))
-        is_open = questions.OPENING.search(text) and not (of_hero and not self._npc(tokens)) and self._topic(tokens, "ask") is None
+            return Intent("recall", npc=npc, hero=hero, words=text)
+        if to and not npc:  # nobody answers for one of the party
+            return Intent("wonder", hero=hero, words=text) if "?" in text else None
+        return self._asked_of(text, tokens, to, of_hero=bool(hero))
+
+    def _asked_of(self, text: str, tokens: list[str], to: Sequence[str] | None, *, of_hero: bool) -> Intent | None:
+        topic = self._topic(tokens, "ask", to)
+        is_open = questions.OPENING.search(text) and not (of_hero and not self._npc(tokens)) and topic is None
         if is_open and (first := self._first_topic(tokens)):
             return first
         if questions.WANTED.search(text) and "?" in text and is_served(tokens) and not of_hero:
             return Intent("trade", npc=self._npc(tokens), words=text)
-        if questions.TOLD_OF.search(text) and not of_hero and (whom := self._spoken_of(tokens)) and self._topic(tokens, "ask") is None:
+        if questions.TOLD_OF.search(text) and not of_hero and (whom := self._spoken_of(tokens)) and topic is None:
             return Intent("about", npc=whom, words=text)
-        if questions.WHO_IS.search(text) and (npc := self._npc(tokens)) and self._topic(tokens, "ask") is None:
+        if questions.WHO_IS.search(text) and (npc := self._npc(tokens)) and topic is None:
             return Intent("about", npc=npc, words=text)
         if "?" in text and find_verb(tokens) not in _ASKING:
-            topic = self._topic(tokens, "ask")
             if topic is not None:
                 return Intent("ask", npc=topic[0].id, topic=topic[1].id, words=text)
             if not questions.WHO.search(text) and not (questions.WHERE.search(text) and (self._npc(tokens) or self._place(tokens))):
@@ -273,20 +276,23 @@ class Listener:
             return Intent("who", npc=self._npc(tokens), words=text)
         npc, place = self._npc(tokens), self._place(tokens)
         is_asked = questions.WHERE.search(text) and find_verb(tokens) not in _SAID_TO_SOMEONE
-        if is_asked and (npc or place) and self._topic(tokens, "") is None:
+        if is_asked and (npc or place) and self._topic(tokens, "", to) is None:
             here = npc in {one.id for one in self.people}
             return Intent("talk" if here else "where", npc=npc, place="" if npc else place, words=text)
         return None
 
-    def _spoken_of(self, tokens: list[str]) -> str:
-        """Who is asked about, and not asked: the last who is named behind an “about”."""
-        behind = range(len(tokens) - 1, min((at for at, token in enumerate(tokens) if token in ("about", "of")), default=len(tokens)), -1)
-        return next((npc for at in behind if (npc := self._npc(tokens[at : at + 1]))), "")
-
     def _offered(self, choice: Choice) -> Intent:
         if choice.verb in ("deed", "way"):
             return Intent(choice.verb, deed=choice.about[0])
-        return next(iter(self._clause(choice.text)), Intent("none", words=choice.text))
+        return next(iter(self._clause(choice.text, Call([], ""), [])), Intent("none", words=choice.text))
+
+    def _sentence(self, sentence: str, called: Sequence[str], speech: str) -> Iterator[Intent]:
+        """What a sentence means, clause by clause; in quotation marks something may be said beside it, to those who are called there."""
+        call = address.called(sentence, self._words(sentence), self.names)
+        before: list[str] = []
+        for clause in self._clauses(call.rest or sentence):
+            yield from self._clause(clause, call._replace(to=called or call.to), before, speech)
+            before = [*before, *self._words(clause)][-_REMEMBERED:]
 
     def _clauses(self, text: str) -> Iterator[str]:
         """What is done one after the other: sentences, and what “and” joins where another verb follows it."""
@@ -298,27 +304,30 @@ class Listener:
                     begin = joint.end()
             yield clause[begin:]
 
-    def _clause(self, clause: str) -> Iterator[Intent]:
+    def _clause(self, clause: str, call: Call, before: list[str], speech: str = "") -> Iterator[Intent]:
+        """What a clause means. `call`: who is called by name beside it; `before`: the words before it, where a “him” may be named."""
         clause = _PROPOSED.sub("we ", clause)
         tokens = self._words(clause)
         if not tokens:
             return
         verb = find_verb(tokens)
-        deed = self._deed(tokens, verb)
-        topic = self._topic(tokens, verb)
+        to = self._to(tokens, verb, call.to, before) if verb in ADDRESSING else None
+        named = [*tokens, *call.names]
+        deed = self._deed(named, verb) if not self._is_for_heroes(to) else None
+        topic = self._topic([*tokens, *(self._words(speech) if verb == "ask" else ())], verb, to)
         if deed is not None and (topic is None or verb not in ("ask", "talk")):
             yield Intent("way" if deed.id in self.ways else "deed", npc=deed.npc, deed=deed.id, words=clause.strip())
             return
         if verb == "promise" and pledges.gives_word(clause):
-            yield from self._pledged(tokens, clause.strip())
+            yield from self._pledged(tokens, clause.strip(), to)
             return
-        meant = self._meant(tokens, verb, clause.strip(), topic)
+        meant = self._meant(tokens if verb in ADDRESSING else named, verb, clause.strip(), topic, to)
         if meant is not None:
             yield meant
 
-    def _meant(self, tokens: list[str], verb: str, clause: str, topic: tuple[Npc, Topic] | None) -> Intent | None:
-        item, whom = self._item(tokens), self._told_to(tokens) if verb in ("talk", "whisper", "ask", "promise") else tokens
-        npc, hero = self._npc(whom), self._hero(whom)
+    def _meant(self, tokens: list[str], verb: str, clause: str, topic: tuple[Npc, Topic] | None, to: Sequence[str] | None) -> Intent | None:
+        item = self._item(tokens)
+        npc, hero = self._pair(to, self._told_to(tokens) if verb in ("talk", "whisper", "ask", "promise") else tokens)
         place, detail = self._place(tokens), self._detail(tokens)
         if verb in ("ask", "talk", "search", "") and topic is not None:
             return Intent("ask", npc=topic[0].id, topic=topic[1].id, words=clause)
@@ -349,21 +358,11 @@ class Listener:
             return self._wordless(clause, npc, place, item)
         return Intent(verb, npc=npc, hero=hero, item=item, place=place, detail=detail, words=clause)
 
-    def _pledged(self, tokens: list[str], words: str) -> list[Intent]:
-        """A word that is given: to each of those who are named behind it, else to whoever is named at all."""
-        names = {who: self._names_of(who) for who in (*(npc.id for npc in self.people), *self.state.party) if who != self.actor}
-        to = pledges.given_to(tokens, names)
-        people = [who for who in dict.fromkeys(to) if who in self.scenario.npcs]
-        if people:
-            return [Intent("promise", npc=who, words=words) for who in people]
-        whom = self._told_to(tokens)
-        return [Intent("promise", npc="" if to else self._npc(whom), hero=to[0] if to else self._hero(whom), words=words)]
-
-    def _told_to(self, tokens: list[str]) -> list[str]:
-        """The words that say to whom something is said, without those that say what: `whisper to Marlo | that Osric is a spy`."""
-        ends = [at for at, token in enumerate(tokens) if token in ("that", "about", "how", "what", "why", "where", "who")]
-        head = tokens[: ends[0]] if ends else tokens
-        return head if self._npc(head) or self._hero(head) or {"everyone", "everybody", "all", "others"} & set(head) else tokens
+    def _pledged(self, tokens: list[str], words: str, to: Sequence[str] | None) -> list[Intent]:
+        """A word that is given: to each of those who are named behind it, else to whoever is spoken to."""
+        given = pledges.given_to(tokens, self.names) or to or [one for one in self._pair(to, self._told_to(tokens)) if one][:1] or [""]
+        npcs = self.scenario.npcs
+        return [Intent("promise", npc=who if who in npcs else "", hero="" if who in npcs else who, words=words) for who in given]
 
     def _wordless(self, clause: str, npc: str, place: str, item: str) -> Intent | None:
         """Without a verb a bare name still says something: `the mill`, `Oda`."""
@@ -374,68 +373,27 @@ class Listener:
             return Intent("go", place=place, words=clause)
         return Intent("talk", npc=npc, words=clause) if npc else Intent("look", item=item, words=clause) if item else None
 
-    def _speech(self, text: str, speech: str) -> Intent:
-        tokens = self._words(text)
-        npc, hero = self._npc(tokens), self._hero(tokens)
-        topic = self._topic(self._words(speech), "talk")
+    def _speech(self, text: str, speech: str, rest: str) -> Intent:
+        tokens, around = self._words(text), self._words(rest)
+        said = speech or rest
+        to = self._to(around, find_verb(around), self._called(speech) or self._called(rest))
+        npc, hero = self._pair(to, tokens)
+        topic = self._topic(self._words(said), "talk", to)
         if topic is not None:
-            return Intent("ask", npc=topic[0].id, topic=topic[1].id, words=speech, asks=bool(questions.QUESTION.search(speech)))
+            return Intent("ask", npc=topic[0].id, topic=topic[1].id, words=said, asks=bool(questions.QUESTION.search(said)))
         if not tokens:
             return Intent("none")
-        if questions.QUESTION.search(speech):
-            return Intent("wonder", npc=npc, hero=hero, words=speech.strip())
-        aloud = _QUOTE.search(text) or _COLON.match(text) or npc or hero or _ALOUD & set(tokens)
-        return Intent("say" if aloud else "none", npc=npc, hero=hero, words=speech.strip())
+        if questions.QUESTION.search(said):
+            return Intent("wonder", npc=npc, hero=hero, words=said.strip())
+        aloud = rest != text or npc or hero or _ALOUD & set(tokens)
+        return Intent("say" if aloud else "none", npc=npc, hero=hero, words=said.strip())
 
-    # what is named
-
-    def _npc(self, tokens: list[str]) -> str:
-        here = [(npc.id, (*npc.names, npc.calling)) for npc in self.people]
-        return _best(tokens, [*here, *((npc.id, npc.names) for npc in self.scenario.npcs.values())])
-
-    def _hero(self, tokens: list[str]) -> str:
-        return _best(tokens, ((id, self.scenario.heroes[id].names) for id in self.state.party if id != self.actor))
-
-    def _place(self, tokens: list[str]) -> str:
-        near = [(exit.to, (*self.scenario.places[exit.to].names, exit.way)) for exit in self.place.exits]
-        return _best(tokens, [*near, *((place.id, place.names) for place in self.scenario.places.values())])
-
-    def _item(self, tokens: list[str]) -> str:
-        near = (*self.state.holds(self.actor), *self.state.lying(self.place.id))
-        return _best(tokens, [(id, self._names(id)) for id in (*near, *self.state.items)])
-
-    def _names_of(self, id: str) -> tuple[str, ...]:
-        known = self.scenario.person(id) or self.scenario.places.get(id)
-        ways = tuple(exit.way for exit in self.place.exits if exit.to == id)
-        return (*known.names, *ways) if known is not None else self._names(id)
-
-    def _names(self, item: str) -> tuple[str, ...]:
-        known = self.scenario.items.get(item)
-        return known.names if known is not None else (self.scenario.name(item),)
-
-    def _detail(self, tokens: list[str]) -> str:
-        return _best(tokens, ((detail.name, (detail.name, *detail.words)) for detail in self.place.details))
-
-    def _secret(self, tokens: list[str], text: str) -> str:
-        """Which secret is told: the one whose words are there; one's own, if it is called that; something that one was told, if that is
-        what one passes on. “The secret of good soup” is none."""
-        if questions.HELD_BACK.search(text):
-            return ""
-        mine = [secret for id, secret in self.scenario.secrets.items() if self.actor in self.state.knows.get(id, ())]
-        me = {word for name in self.scenario.heroes[self.actor].names for word in words_of(name)}
-        telling = ((secret.id, [word for word in (*secret.words, secret.about) if word and word not in me]) for secret in mine)
-        named = _best(tokens, telling)
-        own = [secret.id for secret in mine if secret.known == (self.actor,)]
-        if named or questions.OWN_SECRET.search(text):
-            return named or next(iter((*own, *(secret.id for secret in mine))), "")
-        learned = (secret.id for secret in mine if self.actor not in secret.known)
-        return next(learned, "") if questions.RETOLD.search(text) else ""
-
-    def _topic(self, tokens: list[str], verb: str) -> tuple[Npc, Topic] | None:
-        """What an NPC here could be asked, if its words are there: of the one who is named, or of anyone."""
-        asked = self._npc(tokens)
-        near = any(npc.id == asked for npc in self.people)
-        if asked and not near and not self._is_addressed(tokens, asked):
+    def _topic(self, tokens: list[str], verb: str, to: Sequence[str] | None) -> tuple[Npc, Topic] | None:
+        """What an NPC here could be asked, if its words are there: of the one who is spoken to, or named, or of anyone."""
+        if self._is_for_heroes(to):
+            return None
+        asked = self._pair(to or None, tokens)[0]
+        if asked and not to and asked not in {npc.id for npc in self.people}:
             asked = ""  # “ask where Quill keeps it” is no question to Quill
         people = [npc for npc in self.people if npc.id == asked] or ([] if asked or verb not in ("ask", "talk") else self.people)
         found: list[tuple[int, int, Npc, Topic]] = []
@@ -463,33 +421,6 @@ class Listener:
             if holds(topic.when, self.state, self.scenario, self.actor) and not told(self.state, npc.id, topic, self.actor)
         )
         return next(fresh, None)
-
-    def _is_addressed(self, tokens: list[str], npc: str) -> bool:
-        """Whether someone's name follows upon the asking itself."""
-        behind = (tokens[at + 1 : at + 5] for at, token in enumerate(tokens) if token in ("ask", "question", "tell", "to", "with"))
-        names = self.scenario.npcs[npc].names
-        return any(mention(words[:size], names) == size for words in behind for size in (1, 2, 3)) or any(
-            mention(tokens[:size], names) == size for size in (1, 2, 3)
-        )
-
-    def _deed(self, tokens: list[str], verb: str) -> Deed | None:
-        """The deed that fits best: by its verb and its words, or by the words of its offer."""
-        scored = [(self._fit(deed, tokens, verb), -rank, deed) for rank, deed in enumerate(self.deeds)]
-        best = max(scored, key=lambda one: one[:2], default=None)
-        return best[2] if best is not None and best[0] >= 1.0 else None
-
-    def _fit(self, deed: Deed, tokens: list[str], verb: str) -> float:
-        offer = content(deed.offer)
-        share = sum(any(alike(word, token) for token in tokens) for word in offer) / len(offer) if offer else 0.0
-        if len(offer) > 1 and share >= 0.99:
-            return 3.0
-        named = mention(tokens, deed.words) if deed.words else 0
-        if verb in deed.verbs:
-            bare = not deed.words and (len(self.ways) > 0 or bool(deed.npc and deed.npc == self._npc(tokens)))
-            return 1.5 + named + share if named or bare or share >= 0.6 else share
-        kin = any(verb in group and any(one in group for one in deed.verbs) for group in KIN)
-        kin = kin and (not deed.npc or deed.npc == self._npc(tokens))
-        return 0.3 + 0.3 * named + share if kin and named else share
 
 
 @lru_cache(maxsize=64)

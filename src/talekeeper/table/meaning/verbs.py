@@ -32,15 +32,28 @@ SERVED = frozenset(VERBS["served"]["words"])
 
 def find_verb(tokens: Sequence[str]) -> str:
     """The first verb that is there, as a phrase or as a word."""
-    plain = list(tokens[1:] if tokens[:1] in (["i"], ["we"]) else tokens)
-    found = next((verb for start in range(len(plain)) if (verb := verb_at(plain[start:]))), "")
-    return found or next((SINGLE[stem] for token in plain[:2] if (stem := token.removesuffix("ing")) in SINGLE), "")
+    return verb_with_end(tokens)[0]
+
+
+def verb_with_end(tokens: Sequence[str]) -> tuple[str, int]:
+    """The first verb that is there, and how many words go up to its end, or up to its gap."""
+    first = 1 if tokens[:1] in (["i"], ["we"]) else 0
+    for at in range(first, len(tokens)):
+        phrase, verb = _phrase_at(tokens[at:])
+        if verb:
+            return verb, at + (phrase.index(_GAP) if _GAP in phrase else len(phrase))
+    stems = ((token.removesuffix("ing"), at) for at, token in enumerate(tokens[first : first + 2], first))
+    return next(((SINGLE[stem], at + 1) for stem, at in stems if stem in SINGLE), ("", 0))
 
 
 def verb_at(plain: Sequence[str]) -> str:
     """The verb with which the words begin, the longest phrase first."""
+    return _phrase_at(plain)[1]
+
+
+def _phrase_at(plain: Sequence[str]) -> tuple[tuple[str, ...], str]:
     phrases = _BY_FIRST_WORD.get(plain[0], ()) if plain else ()
-    return next((verb for phrase, verb in phrases if _begins(plain, phrase)), "")
+    return next((found for found in phrases if _begins(plain, found[0])), ((), ""))
 
 
 def _begins(plain: Sequence[str], phrase: Sequence[str]) -> bool:

@@ -53,13 +53,20 @@ class Case:
         return next((npc for npc in self.people if npc.id == id), None)
 
     def meant(self, intent: Intent) -> Npc | None:
-        """Whoever is meant; where only one is there who can be, that one: no “him” is a woman."""
+        """Whoever is meant; where nobody is named and only one is there who can be, that one: no “him” is a woman."""
+        if intent.hero and not intent.npc:
+            return None  # who stands by is not spoken to
         words = set(words_of(intent.words))
         he, she = bool({"he", "him", "his"} & words), bool({"she", "her", "hers"} & words)
         wrong = {"she": he and not she, "he": she and not he}
         fits = [one for one in self.people if not wrong.get(one.pronouns)]
         is_clear = len(fits) == 1 and (len(self.people) == 1 or he or she)
         return self.npc(intent.npc) or (fits[0] if not intent.npc and is_clear else None)
+
+    def listener(self, intent: Intent) -> str:
+        """Whoever is here and spoken to, of the party or not."""
+        npc = self.meant(intent)
+        return npc.id if npc is not None else intent.hero if intent.hero in self.state.company(self.actor) and not intent.npc else ""
 
     def name(self, id: str) -> str:
         return self.scenario.name(id)
@@ -76,6 +83,10 @@ class Case:
 
     def critical(self, seen: Check, deed: Deed) -> Mark | None:
         return None if deed.secretly or self.secretly else contest.critical(seen.degree, self.name(self.actor), deed)
+
+    def moved(self, who: str, by: int) -> list[Command]:
+        """What somebody thinks of the one who acts, where that is counted: what the party think of each other they know themselves."""
+        return [cm.ChangeRelationship(who, by, self.actor)] if who in self.scenario.npcs else []
 
     def met(self, npc: Npc) -> Command:
         return cm.SetFlag(f"met.{npc.id}")

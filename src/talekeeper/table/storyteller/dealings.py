@@ -15,6 +15,7 @@ from talekeeper.table.shown.choices import told
 from talekeeper.table.shown.prose import listed
 from talekeeper.table.storyteller.case import Case, Ruled
 from talekeeper.table.world import commands as cm
+from talekeeper.table.world.commands import Command
 from talekeeper.table.world.scenario import Mark, Npc, Topic
 
 LETHAL = frozenset({"kill", "murder", "slay", "execute", "assassinate"})
@@ -178,11 +179,9 @@ def tell(case: Case, npc: Npc, topic: Topic) -> Ruled:
 
 
 def persuade(case: Case, intent: Intent) -> Ruled:
-    npc = case.meant(intent) if intent.npc or not intent.hero else None
-    if npc is None and intent.hero:
-        return say(case, intent)
+    npc = case.meant(intent)
     if npc is None:
-        return case.missing(intent)
+        return say(case, intent) if intent.hero else case.missing(intent)
     seen = case.check("heart", max(6, 8 - case.state.feels(npc.id, case.actor)), f"persuade/{npc.id}")
     found = [case.beat("persuade", npc.id, degree=seen.degree), case.met(npc)]
     if seen.succeeded:
@@ -204,7 +203,7 @@ def threaten(case: Case, intent: Intent) -> Ruled:
     """Fear opens a mouth that trust has not, and closes everything else."""
     npc = case.meant(intent)
     if npc is None:
-        return case.missing(intent)
+        return say(case, intent) if intent.hero else case.missing(intent)
     seen = case.check("might", npc.difficulty, f"threaten/{npc.id}")
     found = [case.beat("threaten", npc.id, degree=seen.degree), case.met(npc), cm.ChangeRelationship(npc.id, -2, case.actor)]
     open_topics = (one for one in npc.topics if holds(one.when, case.state, case.scenario, case.actor))
@@ -231,45 +230,48 @@ def attack(case: Case, intent: Intent) -> Ruled:
 
 def promise(case: Case, intent: Intent) -> Ruled:
     """A promise that the pack foresees, or one in the player's own words. Made to nobody by name, whoever listens holds one to it."""
-    if intent.hero and not intent.npc:
-        return say(case, intent)  # what heroes promise each other is between them
-    npc = case.meant(intent) or (None if intent.npc else _listener(case, intent))
-    if npc is None:
+    npc = _listener(case, intent) if not (intent.npc or intent.hero) else None
+    to = case.listener(intent) or (npc.id if npc is not None else "")
+    if not to:
         return case.missing(intent) if intent.npc else say(case, intent)
-    vows = (vow for vow in case.scenario.vows.values() if vow.to == npc.id and vow.id not in case.state.promises)
-    vow = next((vow for vow in vows if is_meant(vow.text, intent.words, npc.names)), None)
+    people = {**case.scenario.npcs, **case.scenario.heroes}
+    vows = (vow for vow in case.scenario.vows.values() if vow.to == to and vow.id not in case.state.promises)
+    vow = next((vow for vow in vows if is_meant(vow.text, intent.words, people[to].names)), None)
     if vow is not None:
         name, text = vow.id, vow.text
     else:
-        people = (*case.scenario.npcs.values(), *case.scenario.heroes.values())
-        everyone = [name for one in people for name in one.names]
-        name, text = f"word.{case.actor}.{case.prose.round}.{npc.id}", promised(intent.words, everyone)
-    made = [cm.MakePromise(name, npc.id, text, case.actor), cm.ChangeRelationship(npc.id, 1, case.actor)]
-    return Ruled(f"A promise to {npc.name}.", [case.beat("promise", npc.id, name), case.met(npc), *made])
+        everyone = [name for one in people.values() for name in one.names]
+        name, text = f"word.{case.actor}.{case.prose.round}.{to}", promised(intent.words, everyone)
+    made = [cm.MakePromise(name, to, text, case.actor), *case.moved(to, 1)]
+    return Ruled(f"A promise to {case.name(to)}.", [case.beat("promise", to, name), *_met(case, to), *made])
+
+
+def _met(case: Case, who: str) -> list[Command]:
+    npc = case.npc(who)
+    return [case.met(npc)] if npc is not None else []
 
 
 def keep(case: Case, intent: Intent) -> Ruled:
     """A promise in a player's own words is kept when they say so to the one it was made to."""
-    npc = case.meant(intent)
-    mine = (name for name, one in case.state.promises.items() if npc is not None and one.to == npc.id and one.state == "open")
+    to = case.listener(intent)
+    mine = (name for name, one in case.state.promises.items() if (one.to, one.by, one.state) == (to, case.actor, "open"))
     name = next((one for one in mine if one.startswith("word.")), "")
-    if npc is None or not name:
+    if not to or not name:
         return case.nothing()
-    kept = [cm.KeepPromise(name), cm.ChangeRelationship(npc.id, 1, case.actor)]
-    return Ruled("A promise kept.", [case.beat("kept", npc.id, name), *kept])
+    return Ruled("A promise kept.", [case.beat("kept", to, name), cm.KeepPromise(name), *case.moved(to, 1)])
 
 
 def renounce(case: Case, intent: Intent) -> Ruled:
     """A promise is broken to the face of the one it was made to."""
-    npc = case.meant(intent)
-    if npc is None:
+    to = case.listener(intent)
+    if not to:
         return case.missing(intent)
-    mine = (name for name, one in case.state.promises.items() if (one.to, one.by, one.state) == (npc.id, case.actor, "open"))
+    mine = (name for name, one in case.state.promises.items() if (one.to, one.by, one.state) == (to, case.actor, "open"))
     name = next(mine, "")
     if not name:
         return case.nothing()
-    broken = [cm.BreakPromise(name), cm.ChangeRelationship(npc.id, -2, case.actor)]
-    return Ruled("A promise broken.", [case.beat("renounced", npc.id), case.met(npc), *broken])
+    broken = [cm.BreakPromise(name), *case.moved(to, -2)]
+    return Ruled("A promise broken.", [case.beat("renounced", to), *_met(case, to), *broken])
 
 
 def reveal(case: Case, intent: Intent) -> Ruled:

@@ -13,6 +13,7 @@ from talekeeper.table.rules.settling import settle
 from talekeeper.table.shown.choices import ERRAND, Errand, errands, ways_here
 from talekeeper.table.shown.prose import capital, definite
 from talekeeper.table.storyteller.case import Case, Ruled
+from talekeeper.table.storyteller.dealings import say
 from talekeeper.table.world import commands as cm
 from talekeeper.table.world.commands import Command
 from talekeeper.table.world.phrases import errand_things
@@ -231,7 +232,7 @@ def work(case: Case, intent: Intent) -> Ruled:
     """An errand, if this one has any: something to be carried to somebody else."""
     npc = case.meant(intent)
     if npc is None:
-        return case.missing(intent)
+        return say(case, intent) if intent.hero else case.missing(intent)
     busy = any(one.sender == npc.id for one in errands(case.state, case.scenario))
     things = [thing for thing in errand_things() if case.state.items.get(thing, npc.id) == npc.id]
     targets = _addressees(case, npc)

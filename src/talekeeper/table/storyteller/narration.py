@@ -164,7 +164,8 @@ class Narrator:
         mine = [(name, one) for name, one in given if all(map(one.is_known_to, self.state.company(self.actor)))]
         due = [one for name, one in mine if not is_lasting(self.scenario, name)]
         found = [self.prose.pick(f"talk.{one.state}_promise", promise=one.text, **slots) for one in due]
-        found += [self.prose.pick("talk.remember_words", quote=quote, **slots) for quote in reminders.said_to(known.said, npc.names)[:1]]
+        said = reminders.of_note(reminders.said_to(known.said, npc.id, self.scenario))
+        found += [self.prose.pick("talk.remember_words", quote=quote, **slots) for quote in said[:1]]
         if self.state.wounds.get(self.actor, 0) >= HURT and self.state.feels(npc.id, self.actor) >= 0:
             found.append(self.prose.pick("talk.wounded", **slots))
         dead = [self._call(one) for one in self.state.party if one in self.state.dead]
@@ -178,10 +179,9 @@ class Narrator:
         who = beat.about[0]
         if who in self.ask.humans:
             return ""
-        person = self.scenario.person(who)
-        told = reminders.said_to(self.ask.knowing.get(who, Known()).said, person.names if person is not None else ())
+        told = reminders.said_to(self.ask.knowing.get(who, Known()).said, who, self.scenario)
         kind = "told_quietly" if beat.degree else "remember_words" if told else "told_nothing"
-        return self.prose.must(f"talk.{kind}", quote=next(iter(told), ""), **self._npc(who))
+        return self.prose.must(f"talk.{kind}", quote=reminders.again(told[0]) if told else "", **self._npc(who))
 
     def _leads(self, npc: Npc) -> str:
         """What one could ask next, or a rumour."""
@@ -477,6 +477,11 @@ def _of_npc(pool: str) -> Callable[[Narrator, ev.Beat], str]:
     return lambda narrator, beat: narrator.prose.must(pool, **narrator._npc(beat.about[0]))
 
 
+def _of_listener(pool: str) -> Callable[[Narrator, ev.Beat], str]:
+    """The same of one who may be of the party: whoever is played by a person speaks for themselves."""
+    return lambda narrator, beat: "" if beat.about[0] in narrator.ask.humans else _of_npc(pool)(narrator, beat)
+
+
 _BEATS: Mapping[str, Callable[[Narrator, ev.Beat], str]] = {
     "unclear": Narrator._unclear, "rules": Narrator._rules, "wonder": _of_nobody("act.wonder"), "where": Narrator._where,
     "who": Narrator._who, "foreign": Narrator._foreign, "served": _of_npc("talk.served"), "unsold": _of_npc("talk.unsold"),
@@ -487,12 +492,12 @@ _BEATS: Mapping[str, Callable[[Narrator, ev.Beat], str]] = {
     "present": Narrator._present,
     "banter": Narrator._banter, "say": Narrator._say, "talk": Narrator._talk, "topic": Narrator._topic, "unknown": Narrator._unknown,
     "persuade": Narrator._persuade, "threaten": Narrator._threaten, "attack": Narrator._attack, "absent": Narrator._absent,
-    "promise": _of_npc("talk.vow"), "kept": _of_npc("talk.vow_kept"), "reveal": Narrator._reveal,
+    "promise": _of_listener("talk.vow"), "kept": _of_listener("talk.vow_kept"), "reveal": Narrator._reveal,
     "whisper": _silence, "murmur": Narrator._murmur, "owed": _silence,
     "known": _silence, "go": Narrator._go,
     "blocked": Narrator._blocked, "look": Narrator._look, "search": Narrator._search, "take": Narrator._take, "drop": _of_thing("act.drop"),
-    "held": Narrator._held,
-    "use": _of_thing("act.use_nothing"), "renounced": _of_npc("talk.renounced"), "give": Narrator._give, "returned": Narrator._returned,
+    "held": Narrator._held, "use": _of_thing("act.use_nothing"),
+    "renounced": _of_listener("talk.renounced"), "give": Narrator._give, "returned": Narrator._returned,
     "caught": _of_npc("talk.caught"), "work": Narrator._work,
     "no_work": _of_npc("talk.no_work"), "deliver": Narrator._deliver, "deed": Narrator._deed, "way": Narrator._way, "flee": Narrator._flee,
     "tend": Narrator._tend, "rest": Narrator._rest, "wait": Narrator._wait, "down": Narrator._down,

@@ -12,12 +12,19 @@ from collections.abc import Iterable
 
 from talekeeper.context.recipe import MOMENTS_PART, RECENT_PART, Part
 from talekeeper.model import Context
+from talekeeper.table.meaning.address import everyone, sayings
+from talekeeper.table.meaning.questions import SAID_BEFORE
+from talekeeper.table.meaning.spelling import speller
+from talekeeper.table.shown.prose import capital
 from talekeeper.table.world.scenario import Scenario
 
 _QUOTE = re.compile(r"“([^“”]{16,160})”")
 _OURS = re.compile(r"\b(?:our|us|we|ourselves)\b")
 _SENTENCE = re.compile(r"[^.!?…]+[.!?…]")
 _LONGEST = 14
+_MOST = 240
+"""Of what was said so many characters are said again at the most."""
+_ENDS = re.compile(r"(?<=[.!?…])\s+")
 _WORN = 2
 """What stands in a context so often has been brought up already."""
 
@@ -60,18 +67,31 @@ def heard_of(context: Context, scenario: Scenario) -> list[tuple[str, str]]:
     return [(who, words) for who, words in _sayings(scenario) if context.text.count(words.rstrip(".!?…")) == 1]
 
 
-def said_to(turns: Iterable[str], npc: Iterable[str]) -> list[str]:
-    """What somebody said to an NPC: in so many words, or as it was told that they said it. The last comes first."""
-    them = r"\b(?:" + "|".join(re.escape(name) for name in npc) + r")\b"
-    to_them = re.compile(rf"\b(?:to|tell|ask|answer|promise)\s+{them}")
-    saying = r"\b(?:tell|(?:say|whisper|confess) to|confide in|warn|inform|remind)"
-    told = re.compile(rf"{saying}\s+{them}(?:\s[\w ]{{1,24}})?(?:\s+that|:)\s+([^“”\"]{{12,240}})")
-    spoken: list[str] = []
-    for text in turns:
-        quotes = re.findall(r"[“\"]([^“”\"]{12,120})[”\"]", text)
-        spoken += [quote for quote in quotes if re.search(them, quote) or to_them.search(text)]
-        spoken += [words[:1].upper() + words[1:] for words in told.findall(text)]
-    return list(dict.fromkeys(words for quote in reversed(spoken) if (words := _whole(quote)) and not words.endswith("?")))
+def said_to(turns: Iterable[str], who: str, scenario: Scenario) -> list[str]:
+    """What the one whose turns these are said to somebody, as they said it: the last comes first. What they asked is not among it."""
+    words, names = speller(scenario).words, everyone(scenario)
+    said = (" ".join(one.words for one in sayings(text, words, names) if who in one.to) for text in turns)
+    told = [_claims(text.strip(" ,")) for text in said if not SAID_BEFORE.search(text)]
+    return list(dict.fromkeys(one for one in reversed(told) if one))
+
+
+def _claims(said: str) -> str:
+    return " ".join(one for one in _ENDS.split(said) if not one.endswith("?"))
+
+
+def again(said: str) -> str:
+    """What was said, as one says it again: from the beginning, and as much of it as one can keep in mind."""
+    text = capital(said if said[-1:] in ".!?…" else f"{said}.")
+    if len(text) <= _MOST:
+        return text
+    cut = text[:_MOST]
+    end = max(cut.rfind(mark) for mark in (". ", "! ", "… ")) + 1
+    return cut[:end] if end else f"{cut.rpartition(' ')[0].rstrip(',;:')} …"
+
+
+def of_note(said: Iterable[str]) -> list[str]:
+    """Of what was said what one may come back to unasked: a sentence out of each that can stand alone."""
+    return [words for one in said if (words := _whole(one))]
 
 
 def retold(deed: str, we: str) -> str:

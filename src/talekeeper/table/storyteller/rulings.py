@@ -90,7 +90,7 @@ def _each(case: Case, action: str) -> list[Ruled]:
     for intent in Listener(case.scenario, case.state, case.actor).intents(action):
         if len(been) > 1 and intent.verb == "go" and intent.place in ("", *been):
             continue  # “the market, then: out by the front door” is one way, told twice
-        if len(been) > 1 and intent.words:  # what is meant depends on where one is by then
+        if len(been) > 1 and intent.words and not intent.hero:  # what is meant depends on where one is by then
             intent = Listener(case.scenario, case.state, case.actor).intents(intent.words)[0]
         case.secretly = intent.secretly
         fighting = bool(case.state.encounter) and intent.verb not in _ANY_TIME
