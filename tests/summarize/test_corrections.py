@@ -1,11 +1,13 @@
-"""Corrections and repetitions: what is said again and again leaves room for others, and what corrects something is told before it."""
+"""Corrections and repetitions: what is said again and again leaves room for others, and what corrects or takes back something is told
+before it."""
 
 from __future__ import annotations
 
 import pytest
 
 from talekeeper.model import Sentence, Turn
-from talekeeper.summarize.extractive import condense, merge
+from talekeeper.summarize.extractive import condense, judged, merge
+from talekeeper.summarize.retelling import retell
 from talekeeper.tokens import estimate_tokens
 
 
@@ -155,3 +157,175 @@ def test_a_payment_weighs_as_much_as_the_promise() -> None:
     scenery = [("DM", f"The miller's wife turns slowly in the wind, before the bell of Harrow rings {at} times.") for at in range(2, 9)]
     story = [("Qiu", "I owe Tamsin three crowns."), *scenery, ("Qiu", "I pay Tamsin her three crowns.")]
     assert "I pay Tamsin her three crowns." in told(condense(turns(*story), limit=40))
+
+
+REVERSED = [
+    ("Kestrel owes Oswin 40 crowns.", "Oswin owes Kestrel 40 crowns."),
+    ("Tamsin gives Oswin the silver key.", "Oswin gives the silver key back to Tamsin."),
+    ("Marrow swears to kill Sable before winter.", "Sable swears to kill Marrow before winter."),
+    ("Kestrel stole the duke's seal, says Brigg.", "Brigg stole the duke's seal, says Kestrel."),
+    ("Tamsin gives Oswin the silver key.", "Oswin loses the silver key in the river."),
+    ("Tamsin swears to protect the girl Ilse.", "Tamsin swears to kill the girl Ilse."),
+    ("Marrow killed Sable with the bone knife.", "Marrow was killed by Sable with the bone knife."),
+    ("Sergeant Dorn of the Weir is dead.", "Sergeant Dorn of the Weir is not dead."),
+    ("Hauptmann Voss schwört Ritter Brand, den Turm zu retten.", "Ritter Brand schwört Hauptmann Voss, den Turm zu retten."),
+    ("Tamsin donne à Oswin la clé d'argent du moulin.", "Oswin donne à Tamsin la clé d'argent du moulin."),
+    ("Tamsin da a Oswin la llave de plata del molino.", "Oswin da a Tamsin la llave de plata del molino."),
+    ("Тамсин дала Освину серебряный ключ от башни.", "Освин дал Тамсин серебряный ключ от башни."),
+]
+
+
+@pytest.mark.parametrize(("one", "other"), REVERSED)
+def test_what_says_something_else_with_the_same_words_is_no_repetition(one: str, other: str) -> None:
+    for fold in (told(condense(turns(("DM", one), ("DM", other)), limit=300)), merged(("DM", one), ("DM", other), limit=300)):
+        assert one in fold
+        assert other in fold
+
+
+def test_who_owes_whom_is_told_of_both_who_say_so() -> None:
+    mine, yours = (
+        ("Sable", "I owe you one hundred and twenty crowns, Marrow."),
+        ("Sable", "You owe me one hundred and twenty crowns, Marrow."),
+    )
+    for fold in (told(condense(turns(mine, yours), limit=300)), merged(mine, yours, limit=300)):
+        assert mine[1] in fold
+        assert yours[1] in fold
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Tamsin gives Oswin the silver key of the mill.", "Tamsin gave Oswin the silver key of the old mill."),
+        ("Marrow swears to kill Sable before winter.", "Marrow vows to kill Sable before winter comes."),
+        ("Marrow killed Sable with the bone knife.", "Sable was killed by Marrow with the bone knife."),
+        ("Oswin steals the silver key from the duke.", "From the duke, Oswin stole the silver key."),
+    ],
+)
+def test_the_same_in_another_form_is_a_repetition(one: str, other: str) -> None:
+    fold = told(condense(turns(("DM", one), ("DM", other)), limit=300))
+    assert (one in fold) != (other in fold)
+
+
+DEATH = {
+    "en": (
+        "Sergeant Dorn dies under a beam.",
+        ["But Dorn is alive.", "No, Dorn is not dead: he is alive.", "Dorn still lives.", "Dorn survived."],
+    ),
+    "de": ("Hauptmann Dorn stirbt unter einem Balken.", ["Aber Dorn lebt.", "Hauptmann Dorn ist nicht tot."]),
+    "fr": ("Le sergent Dorn meurt sous une poutre.", ["Mais Dorn est vivant.", "Dorn n'est pas mort."]),
+    "es": ("El sargento Dorn muere bajo una viga.", ["Pero Dorn está vivo.", "Dorn no está muerto."]),
+    "ru": ("Сержант Дорн погиб под балкой.", ["Но Дорн жив.", "Дорн не умер."]),
+    "zh": ("多恩队长被横梁压死了。", ["但是多恩还活着。"]),
+    "ja": ("ドーン隊長は梁の下敷きになって死んだ。", ["しかしドーンは生きている。"]),
+}
+BOND = {
+    "en": (
+        "The treaty with Drell is signed.",
+        ["The treaty with Drell is broken.", "Drell cancels the treaty.", "The treaty with Drell is over."],
+    ),
+    "en, two": ("Kestrel marries Osric.", ["Kestrel leaves Osric.", "Osric has left Kestrel."]),
+    "de": ("Der Vertrag mit Drell ist unterschrieben.", ["Der Vertrag mit Drell ist gebrochen."]),
+    "fr": ("Le traité avec Drell est signé.", ["Le traité avec Drell est rompu."]),
+    "es": ("El tratado con Drell está firmado.", ["El tratado con Drell está roto."]),
+    "ru": ("Договор с Дреллом подписан.", ["Договор с Дреллом расторгнут."]),
+    "zh": ("与德雷尔的条约签署了。", ["与德雷尔的条约被撕毁了。"]),
+    "ja": ("ドレルとの条約が結ばれた。", ["ドレルとの条約は破棄された。"]),
+}
+
+
+def worths(*texts: str) -> list[float]:
+    return [draft.worth for draft in judged(turns(*[("DM", text) for text in texts]))]
+
+
+@pytest.mark.parametrize(("was", "ended"), [(was, ended) for was, others in [*DEATH.values(), *BOND.values()] for ended in others])
+def test_what_takes_back_a_state_weighs_more_than_what_told_of_it(was: str, ended: str) -> None:
+    before, after = worths(was, ended)
+    assert after > before
+    assert ended in told(condense(turns(("DM", was), ("DM", ended)), limit=300))
+
+
+WEATHER = ("The rain keeps on and the road goes on beside the river.", "The lock keeper waves them through and says nothing.")
+
+
+@pytest.mark.parametrize(
+    ("was", "ended"), [("Sergeant Dorn dies under a beam.", "But Dorn is alive."), ("Kestrel marries Osric.", "Kestrel leaves Osric.")]
+)
+def test_what_takes_back_a_state_is_told_in_another_fold_as_well(was: str, ended: str) -> None:
+    folds = [condense(turns(("DM", text), *[("DM", line) for line in WEATHER]), limit=60) for text in (was, ended)]
+    assert ended in told(merge([sentence for fold in folds for sentence in fold], limit=22))
+
+
+@pytest.mark.parametrize(
+    ("before", "text"),
+    [
+        ("Sergeant Dorn dies.", "If Dorn is alive, we find him."),
+        ("Sergeant Dorn dies.", "Is Dorn alive?"),
+        ("Sergeant Dorn dies.", "They want Dorn dead or alive."),
+        ("Sergeant Dorn dies.", "Dorn is not alive."),
+        ("Sergeant Dorn dies.", "Nobody is alive."),
+        ("Sergeant Dorn dies.", "Marta hopes that Dorn is alive."),
+        ("Sergeant Dorn dies.", "While Dorn was alive, Marta sang."),
+        ("Sergeant Dorn dies.", "Marta feels alive beside Dorn."),
+        ("Sergeant Dorn dies.", "Marta is alive."),
+        ("Grist kills Dorn.", "Grist is alive."),
+        ("The treaty with Drell is signed.", "The treaty with Drell is not broken."),
+        ("The treaty with Drell is signed.", "Kestrel breaks the mirror of Drell."),
+    ],
+)
+def test_what_takes_nothing_back_leaves_the_others_what_they_are_worth(before: str, text: str) -> None:
+    met = "Sergeant Dorn and Grist meet Marta and Kestrel in Drell."
+    alone, beside = worths(met, before), worths(met, before, text)
+    assert beside == [*alone, worths(met, text)[1]]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Oswin dreams that Tamsin is dead. He wakes; she is snoring beside him.",
+        "Agnes tells a tale in which the king is murdered. It is only a tale.",
+    ],
+)
+def test_who_wakes_from_a_dream_is_told_with_it(text: str) -> None:
+    fold = told(condense(turns(("DM", text), *[("DM", line) for line in WEATHER]), limit=estimate_tokens(text) + 4))
+    assert text in fold
+
+
+def test_a_death_that_is_dreamt_is_none() -> None:
+    dreamt, real = worths("Oswin dreams that Tamsin is dead.", "In the morning Tamsin is dead.")
+    assert dreamt + 3 < real
+
+
+WARRANT = "Orla Wend reads out a new warrant against Petronel Ashby and Marrow, dead or alive: 400 crowns each."
+
+
+@pytest.mark.parametrize(
+    "correction",
+    [
+        "Actually the warrant names 350 crowns for Marrow, not 400; Orla Wend corrects it in red ink.",
+        "The warrant names 350 crowns for Marrow, not 400; Orla Wend corrects it in red ink.",
+        "Actually the warrant names 350 crowns for Marrow, not 400, Orla Wend writes in red ink below.",
+        "Actually the warrant names 350 crowns for Marrow, and Orla Wend corrects it in red ink.",
+    ],
+)
+def test_a_long_correction_is_heeded(correction: str) -> None:
+    wrong, right = worths(WARRANT, correction)
+    assert right > wrong
+    limit = estimate_tokens(correction) + 2
+    for fold in (
+        told(condense(turns(("DM", WARRANT), ("DM", correction)), limit=limit)),
+        merged(("DM", WARRANT), ("DM", correction), limit=limit),
+    ):
+        assert fold == correction
+
+
+def test_what_has_a_number_of_its_own_is_corrected_by_none() -> None:
+    before = "Captain Voss pays Tamsin 40 crowns for the silver key of the north gate of Harrow."
+    assert worths(before)[0] == worths(before, "Actually Captain Brand has 12 crowns in the old mill, and nobody knows of it but Lena.")[0]
+
+
+def test_a_death_that_was_taken_back_is_not_told_again() -> None:
+    sources = ["The miller sings.", "Sergeant Dorn dies under a beam.", "But Dorn is alive, as Marta sees."]
+    tellings, _ = retell("Marta sees that Dorn is well.", [], sources, limit=200)
+    assert not any("dies" in telling.text for telling in tellings)
+    tellings, _ = retell("Marta sings.", [], sources[:2], limit=200)
+    assert any("dies" in telling.text for telling in tellings)

@@ -143,3 +143,11 @@ async def test_nobody_owes_what_they_only_read_aloud() -> None:
         assert "Greygate" in (await character_facts(story, "osric", "osric")).notable_events[0].text
         promises = [end.text for end in await find_callbacks(story, "osric", limit=50) if end.kind == "promise"]
         assert promises == ['Mira: Osric told me: "I swear that I will bring the silver bell to Greygate before the feast."']
+
+
+@pytest.mark.parametrize("other", ["The merchant bows.", "Someone coughs.", "The cobbler waits."])
+def test_a_she_is_not_the_seat_where_another_did_something(other: str) -> None:
+    alone, beside = (f'Kestrel waits. {between}"I promise to deliver 40 barrels," she says.' for between in ("", f"{other} "))
+    for text, quoted in ((alone, False), (beside, True)):
+        drafts = judged([Turn("t0", 0, "said", "kestrel", "Kestrel", text, ("dm",))])
+        assert drafts[-1].quoted is quoted

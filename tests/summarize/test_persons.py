@@ -252,3 +252,142 @@ def test_what_someone_says_behind_a_dash_is_theirs_and_not_the_narrators(lines: 
 def test_someone_without_a_name_is_told_in_full() -> None:
     story = turns('The guard captain looks at the note. "This is forged," he says.')
     assert '"This is forged," [The guard captain] says.' in [sentence.text for sentence in condense(story, limit=90)]
+
+
+# --- others who may be meant ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'The sergeant lifts his lamp. Kestrel freezes. "Show me your hands or I will kill you," he says.',
+        'The merchant bows. Oswin counts the coins. "I promise to deliver 40 barrels by Friday," he says.',
+        '"I will never pay," says Brigg. Oswin nods. "But I will give you the barge," he adds.',
+        'Brigg leans back. Elena frowns. "I swear I will pay 40 crowns," he says.',
+        'The witch smiles. Tamsin shivers. "I will take your firstborn," she says.',
+        'Brigg nods. Then someone coughs. "I will pay 500 crowns," he says.',
+        'Brigg nods. The cobbler waits. "I will pay 500 crowns," he says.',
+        'The old cobbler waits. Brigg nods. "I will pay 500 crowns," he says.',
+        'Brigg nods. Another laughs. "I will pay 500 crowns," he says.',
+        'Brigg just laughs. Elena frowns. "I will pay 500 crowns," he says.',
+        'Brigg leans back. Elena frowns.\n\n"I swear I will pay 40 crowns," he says.',
+        'Brigg leans back. Elena frowns. He grins. "I swear I will pay 40 crowns." Tamsin nods.',
+        'The innkeeper looks at the merchant. "I will pay 40 crowns," he says.',
+        'The abbess smiles. "I will pay 40 crowns," he says.',
+        'The sergeant lifts his lamp. Kestrel freezes. "Show me your hands or I will kill you."',
+        'Someone coughs. "I will pay 500 crowns." Brigg nods.',
+        "Brigg leans back. Elena frowns. He swears to pay 40 crowns.",
+        "Der Wirt nickt. Oswin zählt die Münzen. „Ich verspreche dir 40 Fässer“, sagt er.",
+        "Voss lacht. Jemand hustet. „Ich verspreche dir 40 Fässer“, sagt er.",
+        "El mercader sonríe. Oswin cuenta las monedas. «Prometo 40 barriles», dice él.",
+        "Купец кивает. Освин считает монеты. «Клянусь, я заплачу 40 крон», говорит он.",
+    ],
+)
+def test_a_he_may_be_anyone_who_did_something_before_in_the_same_turn(text: str) -> None:
+    story = turns(text)
+    drafts = judged(story)
+    assert "[" not in " ".join(draft.text for draft in drafts)
+    assert {draft.voice for draft in drafts} == {""}
+    assert {claim.owner for claim, _ in claims(drafts, story) if "says" in claim.text or "adds" in claim.text} <= {""}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'The merchant bows. Oswin counts the coins. "I promise to deliver 40 barrels by Friday," he says.',
+        "Brigg leans back. Elena frowns. Then he swore to burn the mill of Harrow.",
+    ],
+)
+def test_a_he_stands_with_all_who_may_be_meant_or_apart(text: str) -> None:
+    gift = "Marta gives the duke the silver key of Kessrin, and he pays her 300 crowns."
+    for limit in range(24, 90):
+        (fold,) = [" ".join(one.text for one in condense(turns(gift, text), limit=limit))]
+        at = max(fold.find('"I promise'), fold.find("Then he swore"))
+        assert at < 0 or text in fold or fold[:at].endswith("… "), fold
+    assert text in fold
+
+
+def test_whom_a_he_turns_to_may_answer_and_to_whom_he_gives_something_does_not() -> None:
+    told = 'Voss signs it. He {} to Brigg. "I will pay 40 crowns," he says.'
+    assert judged(turns(told.format("turns")))[-1].voice == ""
+    assert judged(turns(told.format("gives it")))[-1].voice == "Voss"
+
+
+@pytest.mark.parametrize(
+    ("texts", "never"),
+    [
+        (("Brigg leans back.", "Elena frowns.", "He swears to pay 40 crowns."), "[Elena]"),
+        (("Brigg leans back. Elena frowns.", "He swears to pay 40 crowns."), "[Elena]"),
+        (("The sergeant lifts his lamp.", "Elena frowns.", "He swears to pay 40 crowns."), "[Elena]"),
+        (("Brigg leans back. Elena frowns.", '"I swear I will pay 40 crowns."'), "Elena]"),
+    ],
+)
+def test_a_he_may_be_someone_of_the_turn_before(texts: tuple[str, ...], never: str) -> None:
+    assert never not in " ".join(draft.text for draft in judged(turns(*texts)))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('Brigg sits down. "I promise you 40 crowns," he says.', '"I promise you 40 crowns," [Brigg] says.'),
+        ('Brigg shrugs and picks up his cup. "I promise you 40 crowns," he says.', '"I promise you 40 crowns," [Brigg] says.'),
+        ('Lady Vex takes the ring. Brigg bows. "I will pay 40 crowns," he says.', '"I will pay 40 crowns," [Brigg] says.'),
+        ('Captain Voss turns. The captain sighs. "I will pay 40 crowns," he says.', '"I will pay 40 crowns," [The captain] says.'),
+        ('A tall man steps out of the rain. "I will pay 40 crowns," he says.', '"I will pay 40 crowns," [A tall man] says.'),
+        ('Brigg nods. "I have 40 crowns." Voss leans in. "Give me the crown or die."', 'Voss: "Give me the crown or die."'),
+        ('Brigg nods.\n\nVoss leans in. "Give me the crown or die."', 'Voss: "Give me the crown or die."'),
+        ("Rain falls on the roof. Brigg leans back. He swears to pay 40 crowns.", "[Brigg] swears to pay 40 crowns."),
+    ],
+)
+def test_a_he_of_whom_alone_a_turn_tells_gets_the_name(text: str, expected: str) -> None:
+    assert expected in [draft.text for draft in judged(turns(text))]
+
+
+# --- somebody ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ("Fennmoor burns.", "He swears revenge on the duke."),
+        ("Excalibur lies on the table.", "He takes it and swears to kill the king."),
+        ("Excalibur lies on his table.", "He takes it and swears to kill the king."),
+        ("Fennmoor sleeps.", "She promised to meet you at the mill."),
+        ("Tol Verrin is taken.", "He swears revenge on the duke."),
+        ("The Marigold sails at dawn.", "She promised to meet you at the mill."),
+        ("Fennmoor burns. He swears revenge on the duke.",),
+        ('Fennmoor burns. "I swear revenge on the duke," he says.',),
+        ('Fennmoor burns. "I swear revenge on the duke."',),
+        ("Fennmoor burns.", '"I swear revenge on the duke."'),
+        ("Fennmoor brûle.", "Il jure de tuer le duc."),
+        ("Fennmoor arde.", "Él jura matar al duque."),
+    ],
+)
+def test_a_place_or_a_thing_is_nobody(texts: tuple[str, ...]) -> None:
+    story = turns(*texts)
+    drafts = judged(story)
+    assert not [draft.text for draft in drafts if "[" in draft.text or draft.text.startswith(("Fennmoor:", "Fennmoor :"))]
+    assert {draft.voice for draft in drafts} == {""}
+
+
+@pytest.mark.parametrize(
+    "telling",
+    [
+        "Brigg nods at the fire.",
+        "Captain Brigg is here.",
+        "Brigg, who keeps the inn, is here.",
+        "Brigg is here. Brigg nods.",
+    ],
+)
+def test_whoever_does_what_only_somebody_does_is_somebody(telling: str) -> None:
+    assert "Brigg] swears to burn the mill." in " ".join(draft.text for draft in judged(turns(telling, "He swears to burn the mill.")))
+
+
+def test_whoever_is_told_of_elsewhere_or_speaks_is_somebody() -> None:
+    silent = turns("Brigg is here.", "He swears to burn the mill.")
+    assert "[" not in " ".join(draft.text for draft in judged(silent))
+    for telling in ("Brigg shrugs.", "Brigg, a fat monk, waits."):
+        told = turns(telling, "Rain falls.", "Brigg is here.", "He swears to burn the mill.")
+        assert judged(told)[-1].text == "[Brigg] swears to burn the mill."
+    spoken = [Turn("t9", 0, "said", "brigg", "Brigg", "I open the chest.", ("dm",)), *silent]
+    assert judged(spoken)[-1].text == "[Brigg] swears to burn the mill."

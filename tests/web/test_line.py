@@ -287,6 +287,8 @@ async def test_an_answer_that_comes_late_takes_nothing_back(new_page: NewPage, n
     await api.rested(story)
     told = (await api("GET", f"/stories/{story}/turns", newest=True, limit=1))["turns"][0]
     await expect(page.locator(f"article[data-id='{told['id']}']")).to_be_attached()
+    for line in early["lines"]:
+        await expect(page.locator(".flight", has_text=line["text"].split("\n")[0][:40])).to_have_count(0)
     await page.evaluate(
         """() => {
           window.shown = [];

@@ -10,13 +10,15 @@
 
 Reading, without a model; each builds on those below it:
 
-    corrections   what corrects something, and weighs more than that
+    corrections   what corrects something or takes it back, and weighs more than that
+    reversals     what takes back a state: who is alive after all, what pact is broken
     claims        what a sentence says of whom: what they are, can do, and what befell them
     threads       what a sentence opens, and what closes it: a promise, a threat, a gift, a death
     attribution   who said it, and how a fold says so
     speech        what is said: sentences that can stand alone, each with its speaker
     hearsay       who speaks what a seat quotes in its own turn
     persons       who is meant: a "he", the one who speaks a quotation
+    somebody      whether a name is a person's, and whether anyone else may be meant
     posing        whether what someone says could pass for what another says
     quotations    the marks between which something is quoted
     salience      how telling a turn is by itself

@@ -8,14 +8,15 @@ Nothing is made up.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from talekeeper.kept import kept
 from talekeeper.model import Turn
-from talekeeper.summarize.persons import he_of, in_front, meant_for_good, subject_of
+from talekeeper.summarize.persons import he_of, in_front, means_one, meant_for_good, reach, subject_of
 from talekeeper.summarize.posing import breaks_out, may_mislead
 from talekeeper.summarize.quotations import CLOSING, OPENING, PARTNER, STARRED, has_marks, held, in_quotes
 from talekeeper.summarize.sentences import DASHES, PLAIN, Draft
+from talekeeper.summarize.somebody import Cast
 from talekeeper.summarize.words import CJK, MARK, UNSPACED, Pattern, listed, read
 
 _FIRST, _SECOND, _PRONOUN = MARK["first"], MARK["second"], MARK["pronoun"]
@@ -44,8 +45,11 @@ def voice_lent(turn: Turn) -> str:
     return "" if turn.voice.casefold() in listed("narrator") else turn.voice
 
 
-def tell(drafts: list[Draft], turns: Sequence[Turn], narrators: Sequence[bool]) -> None:
-    """Gives each draft the text with which it would stand in the fold. A pronoun gets a name until someone else has had their say."""
+def tell(drafts: list[Draft], turns: Sequence[Turn], narrators: Sequence[bool], speakers: Collection[str] = ()) -> None:
+    """Gives each draft the text with which it would stand in the fold. A pronoun gets a name until someone else has had their say.
+
+    `speakers`: the words of the names of those who speak in the story."""
+    cast = Cast(drafts, speakers)
     about: Draft | None = None  # the sentence with their name: it is looked for when a "He" comes, which is seldom
     for at, draft in enumerate(drafts):
         turn, words = turns[draft.stretch], draft.reading.row.words
@@ -60,7 +64,7 @@ def tell(drafts: list[Draft], turns: Sequence[Turn], narrators: Sequence[bool]) 
                 _attribute(draft, turn.voice, turn.kind, quoting=draft.quoted and draft.outside == "")
         elif draft.outside == "":
             about = None if draft.reply else about
-            subject = subject_of(about.body, about.reading) if about is not None and not draft.voice else ""
+            subject = means_one(about, cast, _since(about, drafts, at, narrators)) if about is not None and not draft.voice else ""
             draft.who = "" if draft.voice else subject
             voice = draft.voice or (f"[{subject}]" if subject else voice_lent(turn))
             if voice:
@@ -74,15 +78,17 @@ def tell(drafts: list[Draft], turns: Sequence[Turn], narrators: Sequence[bool]) 
             and draft.body[0] not in OPENING
             and (he := in_front(listed("he"), draft.body, draft.reading, draft.lang))
         ):
-            _name_him(draft, *he, about, _since(about, drafts, at))
+            draft.who = meant_for_good(about, he[1], cast, _since(about, drafts, at, narrators)) if about is not None else ""
+            _name_him(draft, *he)
+            draft.back = 1 if draft.who else reach(drafts, at, he[1])
         elif draft.outside:
             if draft.voice:
                 draft.text = _named_in_tag(draft.text, draft.outside, draft.voice)
                 draft.who = draft.voice if draft.text[0] == "[" else ""
-            elif he_of(draft.outside):
-                draft.dangling = True
+            elif tagged := he_of(draft.outside):
+                draft.dangling, draft.back = True, reach(drafts, at, tagged)
                 draft.text = f"{lead_off(draft.lang)}{draft.text}"
-            if about is not None and not _is_of(draft, draft.outside, about):
+            if about is not None and not _is_of(draft, draft.outside, about, cast):
                 about = None  # someone else has spoken
         elif lead and not (lead.marks & (_PRONOUN | _SECOND) and draft.text.startswith(lead.plain)):
             about = draft
@@ -90,17 +96,18 @@ def tell(drafts: list[Draft], turns: Sequence[Turn], narrators: Sequence[bool]) 
             _say_whom(draft, turns)
 
 
-def _since(about: Draft | None, drafts: Sequence[Draft], at: int) -> Sequence[Draft]:
-    """What is told before a sentence, from the turn on in which the one `about` whom it may be was named."""
+def _since(about: Draft, drafts: Sequence[Draft], at: int, narrators: Sequence[bool]) -> Sequence[Draft]:
+    """What is told before a sentence, from the turn on in which the one `about` whom it may be was named, and from the turn before it if
+    that tells, too."""
+    first = about.stretch - 1 if about.stretch and narrators[about.stretch - 1] else about.stretch
     start = at
-    while about is not None and start and drafts[start - 1].stretch >= about.stretch:
+    while start and drafts[start - 1].stretch >= first:
         start -= 1
     return drafts[start:at]
 
 
-def _name_him(draft: Draft, at: int, he: str, about: Draft | None, told: Sequence[Draft]) -> None:
+def _name_him(draft: Draft, at: int, he: str) -> None:
     """`Then [Voss] swears it.`, if it is plain who is meant, else `… Then he swears it.`: of someone else than the one before it tells."""
-    draft.who = meant_for_good(about, he, told) if about is not None else ""
     draft.dangling = not draft.who
     draft.worth += _PLAIN_WHO if draft.who else -_NO_WHO
     text = draft.text
@@ -157,11 +164,11 @@ def attributed(text: str, lang: str, voice: str) -> str:
     return draft.text
 
 
-def _is_of(draft: Draft, tag: str, about: Draft) -> bool:
+def _is_of(draft: Draft, tag: str, about: Draft, cast: Cast) -> bool:
     """Whether the tag of a quotation says that the one spoke of whom a sentence before it tells."""
     if not (he := he_of(tag)):
         return subject_of(about.body, about.reading) in tag
-    return (draft.voice != "" or draft.stretch != about.stretch) and meant_for_good(about, he) != ""
+    return (draft.voice != "" or draft.stretch != about.stretch) and meant_for_good(about, he, cast) != ""
 
 
 def _named_in_tag(text: str, tag: str, name: str) -> str:

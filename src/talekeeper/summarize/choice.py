@@ -17,7 +17,7 @@ from typing import NamedTuple, TypeAlias
 from talekeeper.kept import kept, kept_table
 from talekeeper.summarize.attribution import quotation, spoken_by
 from talekeeper.summarize.corrections import corrects
-from talekeeper.summarize.words import Pattern, Word, listed, normalise, read
+from talekeeper.summarize.words import BREAKS, CONTENT, CUE_MARKS, MARK, SAY, Pattern, Word, language, listed, normalise, read
 from talekeeper.tokens import estimate_hundredths
 
 FADE = 0.8
@@ -39,12 +39,21 @@ _FILLER = 3.0
 _BETTER = 0.3
 """By how much those must be better for which others go."""
 _ROUNDING = 1e-6
+_YOU = "@"
 _TRIED = 6
 _NO_ROOM = 500
 _ENDS = " .!?…。！？\"'”’»」』"
 """How two sentences may end that say the same."""
 _CLOSED = " \"'”’»」』"
 _REMEMBERED = 4096
+_ALIKE = MARK["promise"] | MARK["death"] | MARK["threat"] | MARK["betray"]
+"""Two words for one of these say much the same: to swear and to vow, to die and to perish. To win and to lose something do not."""
+_NOT_DONE = CUE_MARKS & ~SAY
+_VOWELS = str.maketrans("", "", "aeiouyäöüàâáéèêëíîïóôúûùаеиоуыэюя'")
+_LED = 2
+"""So many words before a name a "by" may stand: by Captain Voss."""
+_STEM = 2
+"""So many of their consonants two forms of one word begin with: gives and gave, takes and took."""
 _FEW = 16
 """Up to so many sentences it is worth trying others in their place; among more, one does not matter as much."""
 
@@ -227,6 +236,7 @@ class _Said(NamedTuple):
     asks: bool
     corrects: bool
     pays: bool
+    text: str
 
     def is_other_than(self, told: _Said) -> bool:
         """Whether it is news whatever it says: a question beside its answer, a correction beside what it corrects, a payment beside the
@@ -259,6 +269,7 @@ def _said(text: str) -> _Said:
         quoted.rstrip(_CLOSED).endswith(("?", "？")),
         corrects(quoted, words, norms),
         _pays(words, norms),
+        quoted,
     )
 
 
@@ -267,6 +278,80 @@ def _pays(words: Sequence[Word], norms: Collection[str]) -> bool:
     if words and words[0].norm in listed("here"):
         return "promised" in norms or not listed("owing").isdisjoint(norms)
     return not listed("pays").isdisjoint(norms) and listed("unpaid").isdisjoint(norms)
+
+
+class _Deed(NamedTuple):
+    """What a sentence says is done: its words in order, which of them may say it, those that stand for the one who speaks and the one who
+    is spoken to, and whether it is denied."""
+
+    norms: tuple[str, ...]
+    verbs: dict[str, int]
+    first: int
+    second: int
+    denies: bool
+
+    def order(self, names: Collection[str], by: str) -> list[str]:
+        """Whom it names, and the two who talk, as they come in it; first of all "by" whom it is done."""
+        norms = self.norms
+        places = {name: norms.index(name) for name in names if name in norms}
+        for name, at in places.items():
+            if not listed("agent").isdisjoint(norms[max(0, at - _LED) : at]) and not listed("helper").isdisjoint(norms[:at]):
+                places[name] = at - len(norms)
+        if self.first >= 0:
+            places[by] = min(self.first, places.get(by, self.first))
+        if self.second >= 0:
+            places[_YOU] = self.second
+        return sorted(places, key=places.__getitem__)
+
+    def has(self, verb: str, marks: int) -> bool:
+        """Whether it has a word that says what another says, in whatever form."""
+        if verb in self.norms:
+            return True
+        stem = _stem(verb)
+        return any(
+            (marks & other & _ALIKE) or (marks == other and (stem.startswith(begun := _stem(one)) or begun.startswith(stem)))
+            for one, other in self.verbs.items()
+        )
+
+
+@kept(1 << 9)
+def _deed(text: str) -> _Deed:
+    """What a sentence says is done: by its words that tell of an event, and by those right behind a name, a "to" or an "is"."""
+    words = read(text, language(text))
+    verbs: dict[str, int] = {}
+    for before, word in zip([None, *words], words, strict=False):
+        if not word.marks & CONTENT or not word.plain[:1].islower():
+            continue
+        behind = before is not None and not before.marks & BREAKS and (before.capital or before.norm in listed("helper"))
+        if behind or word.marks & _NOT_DONE:
+            verbs[word.norm] = word.marks & _NOT_DONE
+    norms = tuple(map(_norm, words))
+    denied = [at for at, norm in enumerate(norms) if norm in listed("not") or norm in listed("nothing")]
+    return _Deed(
+        norms,
+        verbs,
+        next((at for at, norm in enumerate(norms) if norm in listed("me")), -1),
+        next((at for at, norm in enumerate(norms) if norm in listed("you")), -1),
+        any(at or not words[at].marks & BREAKS for at in denied),
+    )
+
+
+def _stem(word: str) -> str:
+    """How the forms of a word begin, whatever its vowels."""
+    bare = word.removesuffix("s")
+    return word[:1] + bare[1:].translate(_VOWELS)[: _STEM - 1]
+
+
+def _is_reversed(said: _Said, told: _Said, names: Collection[str]) -> bool:
+    """Whether a sentence says something else with the words of another: of the same in another order ("Voss owes Tam", "Tam owes Voss"),
+    what the other denies, or that something else was done."""
+    one, other = _deed(said.text), _deed(told.text)
+    if one.denies != other.denies:
+        return True
+    whom, before = one.order(names, said.by), other.order(names, told.by)
+    if [name for name in whom if name in before] != [name for name in before if name in whom]:
+        return True
+    return not all(other.has(*verb) for verb in one.verbs.items()) and not all(one.has(*verb) for verb in other.verbs.items())
 
 
 class Told:
@@ -286,7 +371,8 @@ class Told:
     def add(self, text: str, names: Sequence[str], *, weighty: bool) -> float:
         """Tells a sentence, if it is news, and how much of it is: nothing, if half of it was told by another, with all its names and
         numbers; half, if much of it was; else all of it. What has a number in it that was not told is news. Of what is not `weighty`, five
-        in six words beside its names must have been told. A correction is news beside what it corrects, not the other way round."""
+        in six words beside its names must have been told. A correction is news beside what it corrects, not the other way round; and so
+        is what says something else with the same words."""
         digits = _digits_in(text)
         if digits and not digits <= self._digits:
             self._digits |= digits
@@ -336,7 +422,9 @@ class Told:
             else:
                 repeated = shared >= _MANY and 6 * len((words & other.words) - of) >= 5 * len(words - of)
             if same_names and repeated and (not said.own or said.by == other.by or said.by in known):
-                return 0.0
+                if not _is_reversed(said, other, of):
+                    return 0.0
+                continue
             if weighty and numbers and 5 * shared >= 2 * min(len(words), len(other.words)):
                 news = 0.5
         return news

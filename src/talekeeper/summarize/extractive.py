@@ -178,7 +178,7 @@ def _by_name(marks: int) -> float:
 @cache
 def _denials() -> frozenset[str]:
     """The words without which, but for an "if", nothing only seems to happen."""
-    return listed("not") | listed("owing") | listed("nothing") | {"dead"}
+    return listed("not") | listed("owing") | listed("nothing") | listed("dream") | {"dead"}
 
 
 def _asks(text: str) -> bool:
@@ -188,8 +188,8 @@ def _asks(text: str) -> bool:
 
 
 def _only_seems(row: Row, marks: int, *, asked: bool) -> int:
-    """The cues that are there by their words alone: what was not promised, "the dead" as such, a death in an "if" or in a question, a debt
-    or a promise of nothing."""
+    """The cues that are there by their words alone: what was not promised, "the dead" as such, a death in an "if", a dream or a question,
+    a debt or a promise of nothing."""
     norms = row.norms
     supposed = _DEATH if asked or (norms and norms[0] in listed("if")) else 0
     if not supposed and _denials().isdisjoint(norms):
@@ -200,6 +200,8 @@ def _only_seems(row: Row, marks: int, *, asked: bool) -> int:
         cue, before = row.marks[at] & _DENIABLE, norms[max(0, at - 3) : at]
         if cue & supposed or not listed("not").isdisjoint(before) or (norms[at] == "dead" and before[-1:] == ("the",)):
             seems |= cue
+        elif cue & _DEATH and not listed("dream").isdisjoint(norms[:at]):
+            seems |= _DEATH
         elif cue & _PROMISE and ((not marks & _GOODS and norms[at] in listed("owing")) or (nothing and _of_nothing(row, at))):
             seems |= _PROMISE
         else:
@@ -338,7 +340,7 @@ def _intends(row: Row) -> bool:
 _NEXT_TO_NOTHING = 0.01
 _BEHIND = 1000.0
 """By how much idle talk is put behind what tells something, and talk of the table behind that."""
-RULES = 7
+RULES = 8
 """The edition of these rules: one more whenever the same turns may be told in other words, so that nobody takes what an earlier version
 has stored for damage."""
 _ROOM = {"ru": 1.5, "zh": 1.6, "ja": 1.9}
@@ -387,25 +389,33 @@ def _with_those_before(drafts: Sequence[Draft], chosen: Sequence[int], limit: in
         if need <= room:
             room -= need
             kept.update(those)
-    told: list[Sentence] = []
+    told: list[tuple[int, Sentence]] = []  # each with the first of its sentences
     for at in sorted(kept):
-        one = _sentence(drafts[at])
-        if told and at - 1 in kept and _goes_with(drafts[at - 1], drafts[at]):
-            before = told.pop()
-            about, sources = (tuple(dict.fromkeys(both)) for both in ((*before.about, *one.about), (*before.sources, *one.sources)))
-            lang = drafts[at].lang
-            text = f"{before.text}{'' if lang in UNSPACED else ' '}{one.text.removeprefix(lead_off(lang))}"
-            one = one._replace(text=text, sources=sources, weight=max(before.weight, one.weight), about=about)
-        told.append(one)
-    return told
+        one, lang, first, back = _sentence(drafts[at]), drafts[at].lang, at, at - drafts[at].back
+        if told and _goes_with(drafts[at - 1], drafts[at]) and kept.issuperset(range(back, at)):
+            one = one._replace(text=one.text.removeprefix(lead_off(lang)))
+            while first > back:
+                first, before = told.pop()
+                one = _as_one(before, one, lang)
+        told.append((first, one))
+    return [one for _, one in told]
+
+
+def _as_one(before: Sentence, one: Sentence, lang: str) -> Sentence:
+    about, sources = (tuple(dict.fromkeys(both)) for both in ((*before.about, *one.about), (*before.sources, *one.sources)))
+    text = f"{before.text}{'' if lang in UNSPACED else ' '}{one.text}"
+    return one._replace(text=text, sources=sources, weight=max(before.weight, one.weight), about=about)
 
 
 def _those_before(drafts: Sequence[Draft], at: int, kept: Collection[int]) -> list[int]:
-    """The sentences without which nobody knows whom a "He" means, up to one that is told anyway."""
+    """The sentences without which nobody knows whom a "He" may mean, up to those that are told anyway."""
     before: list[int] = []
-    while at and at - 1 not in kept and _goes_with(drafts[at - 1], drafts[at]):
-        at -= 1
-        before.append(at)
+    while at and _goes_with(drafts[at - 1], drafts[at]):
+        back = range(at - drafts[at].back, at)
+        if not (missing := [other for other in back if other not in kept]):
+            break
+        before += missing
+        at = back.start
     return before
 
 
@@ -442,12 +452,14 @@ def judged(turns: Sequence[Turn], known: Collection[str] = ()) -> list[Draft]:
     narrators = [is_narrator(turn) for turn in turns]
     texts = [turn.text for turn in turns]
     langs, whole = languages(texts), "\n".join(texts)
+    speakers = words_of_names([turn.voice for turn in turns])
     for stretch, (turn, lang) in enumerate(zip(turns, langs, strict=True)):
         text, spoken = turn.text, not narrators[stretch]
         if "(" in text or "[" in text or "（" in text:
             text = _ASIDE.sub("", text).strip() or text
         sources = (turn.id,)
-        for draft in drafts_of(text, lang, spoken, whole, lent=not spoken and voice_lent(turn) != "", own=turn.voice):
+        lent = not spoken and voice_lent(turn) != ""
+        for draft in drafts_of(text, lang, spoken, whole, lent=lent, own=turn.voice, speakers=speakers):
             draft.sources, draft.stretch = sources, stretch
             if spoken and not draft.quoted:
                 draft.voice = turn.voice
@@ -460,7 +472,7 @@ def judged(turns: Sequence[Turn], known: Collection[str] = ()) -> list[Draft]:
         if draft.stretch in lesser:
             _put_behind(draft, turns[draft.stretch])
     heed(drafts)
-    tell(drafts, turns, narrators)
+    tell(drafts, turns, narrators, speakers)
     return drafts
 
 
@@ -481,7 +493,7 @@ def merge(sentences: Sequence[Sentence], *, limit: int, known: Collection[str] =
         texts, _, _, worths, names, *_ = zip(*told, strict=True)
     size = len(told)
     stretches = [at * _STRETCHES // size for at in range(size)]
-    chosen = choice.choose_again(texts, heeded(texts, worths), stretches, limit, names)
+    chosen = choice.choose_again(texts, heeded(texts, worths, names), stretches, limit, names)
     return _fitting([told[at] for at in chosen], limit)
 
 

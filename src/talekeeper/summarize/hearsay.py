@@ -14,6 +14,7 @@ from typing import NamedTuple
 from talekeeper.summarize.names import Reading, study
 from talekeeper.summarize.quotations import OPENING
 from talekeeper.summarize.sentences import Draft
+from talekeeper.summarize.somebody import brings_others
 from talekeeper.summarize.words import (
     BREAKS,
     MARK,
@@ -118,10 +119,12 @@ def _sayer(drafts: Sequence[Draft], at: int, own: str) -> str | None:
 
 
 def _tells_of_itself(before: Sequence[Draft], own: str) -> bool:
-    """Whether a seat has told of itself by name, and of nobody else: then "she" is the seat."""
+    """Whether a seat has told of itself by name, and of nobody else, by name or as "the merchant": then "she" is the seat."""
     seat = words_of_names([own])
     names = [name for draft in before for name in draft.reading.names]
-    return bool(names) and all(not seat.isdisjoint(map(normalise, name.text.split())) for name in names)
+    if not names or any(seat.isdisjoint(map(normalise, name.text.split())) for name in names):
+        return False
+    return not any(brings_others(draft, "", seat) for draft in before if draft.outside is None)
 
 
 def _parties(reading: Reading, lang: str, own: str) -> list[_Party]:

@@ -5,26 +5,42 @@ Nobody is named unless it is plain who it is: where two could be meant, or the o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence, Set
 
 from talekeeper.summarize.names import Name, Reading, study
 from talekeeper.summarize.quotations import OPENING
 from talekeeper.summarize.sentences import Draft
-from talekeeper.summarize.words import BREAKS, MARK, OWNS, PERSON, PLACE, SAY, STOP, THING, TIME, UNSPACED, Word, belongs, listed, words_of
+from talekeeper.summarize.somebody import NO_CAST, Cast, brings_a_stranger, brings_others, gender_of, is_somebody, known_by
+from talekeeper.summarize.words import (
+    BREAKS,
+    MARK,
+    OWNS,
+    PERSON,
+    SAY,
+    STOP,
+    TIME,
+    UNSPACED,
+    Word,
+    belongs,
+    listed,
+    words_of,
+    words_of_names,
+)
 
 _DEATH, _PRONOUN = MARK["death"], MARK["pronoun"]
 _WHEN = TIME | MARK["starter"]
-_NOBODY = PLACE | THING | TIME
 _OF_SEVERAL = tuple("们們ら達た")
 _AND = tuple("和与與跟とや")
 _FRONT = 5
 """Among so many words at the front of a sentence a "he" is looked for."""
 
 
-def find_tellers(drafts: list[Draft]) -> None:
+def find_tellers(drafts: list[Draft], speakers: Collection[str] = ()) -> None:
     """Names whoever speaks a bare quotation: by its tag, or by the sentence before it in the same turn, or the one after. A "he" who says
-    something is whoever did something last, if that is plain, and not one of several who answers the last, nor whoever is answered; else
-    nobody is named: not the next who does something, either. Of whom it was once "he", it is never "she"."""
+    something is whoever did something last, if the turn has told of nobody else who may be meant, and not one of several who answers the
+    last, nor whoever is answered; else nobody is named: not the next who does something, either. Of whom it was once "he", it is never
+    "she". `speakers`: the words of the names of those who speak in the story."""
+    cast = Cast(drafts, speakers)
     voice, last, hidden, said, gender = "", "", False, "", ""  # said: by whom the last quotation was; gender: the last one's
     about: Draft | None = None  # the sentence that tells what the last one did
     doers: set[str] = set()
@@ -39,22 +55,44 @@ def find_tellers(drafts: list[Draft]) -> None:
         reading = draft.reading if he else _beside(draft)
         he = he or _pronoun_in_front(reading)
         if he and (draft.outside or he in listed("he")):
-            voice = _meant_by(he, about, last) if gender in ("", _gender([he])) and not (draft.reply and len(doers) > 1) else ""
+            voice = (
+                _meant_by(he, about, last, drafts[:at], cast)
+                if gender in ("", gender_of([he])) and not (draft.reply and len(doers) > 1)
+                else ""
+            )
             if voice and draft.outside and _is_another(draft, about, same=voice == said, known=gender != ""):
                 voice = ""
             if voice == said and not (draft.outside or gender) and len(doers) > 1:
                 voice = ""
-            gender = _gender([he]) if voice else gender
-            draft.voice, hidden = (voice, not voice) if draft.outside else ("", False)
+            gender = gender_of([he]) if voice else gender
+            draft.voice, hidden = voice if draft.outside else "", not voice
         elif (doer := _doer(draft, reading)) or draft.outside is None:
-            voice, hidden = doer, False
+            voice, hidden = (doer, False) if draft.outside else _whose_beat(doer, draft, drafts[:at], cast)
             doers.update([doer] if doer else ())
             if doer or (last and _brings_another(reading)):
-                gender = gender if doer == last else _gender(doer.lower().split())
+                gender = gender if doer == last else gender_of(doer.lower().split())
                 last, about = doer, draft if doer and draft.outside is None else None
         else:  # a quotation that comes from nobody: "comes the answer"
             voice, hidden = "", True
         said = voice if draft.outside else said
+
+
+def _whose_beat(doer: str, draft: Draft, before: Sequence[Draft], cast: Cast) -> tuple[str, bool]:
+    """Who speaks a bare quotation behind a sentence in which someone does something, and whether that stays hidden: where the name may be
+    that of a place or a thing, where another does something right before, who is not quoted, or where it is "someone" who does it."""
+    name = subject_name(draft.body, draft.reading)
+    if not doer:
+        return "", draft.lang not in UNSPACED and brings_a_stranger(draft.reading.words, (), draft.lang)
+    if name is not None and not is_somebody(name, draft, cast):
+        return "", True
+    known, opens = words_of_names([doer]) if draft.lang not in UNSPACED else {doer}, draft.opens
+    for other in reversed(before):
+        if opens or other.outside is not None:
+            break
+        if _has_another_doer(other, "", known):
+            return "", True
+        opens = other.opens
+    return doer, False
 
 
 def _teller_behind(drafts: Sequence[Draft], at: int) -> str:
@@ -85,13 +123,29 @@ def _pronoun_in_front(reading: Reading) -> str:
     return words[1].norm if len(words) > 1 and words[0].marks & SAY and words[1].marks & _PRONOUN else ""
 
 
-def _meant_by(he: str, about: Draft | None, last: str) -> str:
-    """Whom a "he" means after a sentence about someone, by name or "the innkeeper"; where there is none, after what the last one said."""
-    if he not in listed("he"):
+def _meant_by(he: str, about: Draft | None, last: str, told: Sequence[Draft], cast: Cast) -> str:
+    """Whom a "he" means after a sentence about someone, by name or "the innkeeper"; where there is none, after what the last one said.
+    Nobody, where anyone else may be meant of whom the turn has `told`, beside what is quoted in it."""
+    if he not in listed("he") or not last:
         return ""
     if about is not None and about.reading.names:
-        return meant(about, he, turned=True)
-    return last
+        who = meant(about, he, cast, turned=True)
+    else:
+        gender = gender_of(last.lower().split())
+        who = last if gender in ("", gender_of([he])) else ""
+    return "" if not who or _tells_of_another(told, who, he) else who
+
+
+def _tells_of_another(told: Iterable[Draft], who: str, he: str) -> bool:
+    """Whether sentences before a "he", beside what is quoted in them, have anyone but `who` who may be meant."""
+    gender, known = gender_of([he]), words_of_names([who]) - listed("article")
+    for draft in told:
+        if draft.outside == "":
+            continue
+        beside = draft if draft.outside is None else Draft(draft.outside, draft.lang, reading=_beside(draft))
+        if brings_others(beside, gender, known, goes_on=True):
+            return True
+    return False
 
 
 def _brings_another(reading: Reading) -> bool:
@@ -209,49 +263,82 @@ def _is_another(draft: Draft, about: Draft | None, *, same: bool, known: bool) -
     return answers and (same or (about is not None and len(about.reading.names) > 1))
 
 
-def meant_for_good(draft: Draft, he: str, told: Iterable[Draft] = ()) -> str:
+def meant_for_good(draft: Draft, he: str, cast: Cast, told: Iterable[Draft] = ()) -> str:
     """Whom of a sentence a "He" means, if that is plain and nobody else may be meant of whom is `told` around it; after it, no "She" means
     them."""
-    if (who := meant(draft, he)) and not _tells_of_others(told, draft, he):
-        draft.gender = _gender([he])
+    if not (who := meant(draft, he, cast)) or _tells_of_others(told, draft, he):
+        return ""
+    draft.gender = gender_of([he])
     return who
 
 
+def means_one(draft: Draft, cast: Cast, told: Iterable[Draft] = ()) -> str:
+    """Whom of a sentence nobody could take for anyone else, whoever was ever a "he": who does what it tells, where it is somebody, and
+    none of whom is `told` around it."""
+    name = subject_name(draft.body, draft.reading)
+    if name is None or not is_somebody(name, draft, cast) or brings_others(draft, "", known_by(name)):
+        return ""
+    return "" if _tells_of_others(told, draft, "") else name.text
+
+
 def _tells_of_others(told: Iterable[Draft], about: Draft, he: str) -> bool:
-    """Whether some sentences have anyone else who may be meant."""
-    gender, name = _gender([he]), subject_name(about.body, about.reading)
-    known = {about.reading.words[at].norm for at in name.places} if name is not None else set[str]()
+    """Whether some sentences have anyone else who may be meant: in an earlier turn, only whoever does something there."""
+    gender, name = gender_of([he]), subject_name(about.body, about.reading)
+    known = known_by(name) if name is not None else frozenset[str]()
     for draft in told:
         if draft is about:
             continue
-        names = draft.reading.names
-        if about.lang in UNSPACED:
-            if any(name is None or each.text != name.text for each in names):
-                return True
-            continue
-        itself = next((each for each in names if not known.isdisjoint([draft.reading.words[at].norm for at in each.places])), None)
-        if brings_others(draft, gender, but=itself):
+        if _has_another_doer(draft, gender, known) if draft.stretch < about.stretch else brings_others(draft, gender, known):
             return True
     return False
 
 
-def meant(draft: Draft, he: str, *, turned: bool = False) -> str:
-    """Whom of a sentence a "He" or "She" after it means, if that is plain and they are alive: nobody else in it may be meant, however
-    little is said of them.
+def reach(drafts: Sequence[Draft], at: int, he: str) -> int:
+    """So many sentences before a "he" tell of two who may be meant, in the same turn and behind what anyone has said there: without the
+    first of these, he would be taken for the second. If they do not, the one before it."""
+    found, gender = 0, gender_of([he])
+    for back in range(at - 1, -1, -1):
+        draft = drafts[back]
+        if draft.stretch != drafts[at].stretch or draft.outside == "" or draft.voice:
+            break
+        if brings_others(draft, gender):
+            name = subject_name(draft.body, draft.reading)
+            found += 2 if name is not None and brings_others(draft, gender, known_by(name)) else 1
+            if found > 1:
+                return at - back
+    return 1
+
+
+def _has_another_doer(draft: Draft, gender: str, known: Set[str]) -> bool:
+    """Whether someone else does or says something in a sentence who may be meant by a pronoun of this gender."""
+    who = draft.voice or doer_beside(draft)
+    own = words_of_names([who]) if draft.lang not in UNSPACED else {who}
+    if who and known.isdisjoint(own):
+        return not gender or gender_of(own) in ("", gender)
+    return (
+        draft.outside is None and draft.lang not in UNSPACED and brings_a_stranger(draft.reading.words, {0, 1} if who else (), draft.lang)
+    )
+
+
+def meant(draft: Draft, he: str, cast: Cast = NO_CAST, *, turned: bool = False) -> str:
+    """Whom of a sentence a "He" or "She" after it means, if that is plain and they are somebody, and alive: nobody else in it may be meant,
+    however little is said of them.
 
     `turned`: nor whom someone turns to, as they may be the one who speaks next."""
-    reading, his = draft.reading, _gender([he])
+    reading, his = draft.reading, gender_of([he])
     if draft.gender not in ("", his):
         return ""
     name = None if reading.marks & _DEATH else subject_name(draft.body, reading)
-    if name is None or brings_others(draft, his, but=name):
+    if name is None or brings_others(draft, his, known_by(name)) or not is_somebody(name, draft, cast):
         return ""
     if not name.places:
         return name.text
     words, first = reading.words, name.places[0]
     own = {first - 1, *name.places}
-    gender = _gender([words[at].norm for at in sorted(own) if at >= 0]) or _gender([word.norm for word in words if word.marks & _PRONOUN])
-    if any(word.marks & _PRONOUN and _gender([word.norm]) == his and _is_object(words, at) for at, word in enumerate(words)):
+    gender = gender_of([words[at].norm for at in sorted(own) if at >= 0]) or gender_of(
+        [word.norm for word in words if word.marks & _PRONOUN]
+    )
+    if any(word.marks & _PRONOUN and gender_of([word.norm]) == his and _is_object(words, at) for at, word in enumerate(words)):
         return ""
     if gender:
         return name.text if gender == his else ""
@@ -263,75 +350,8 @@ def _turns_to_someone(reading: Reading, name: Name) -> bool:
     return any(reading.words[other.places[0] - 1].norm in listed("toward") for other in others)
 
 
-def brings_others(draft: Draft, gender: str, *, but: Name | None = None) -> bool:
-    """Whether a sentence has anyone who may be meant by a pronoun of this gender: a name that is no place or thing, or "a son", beside
-    the one it is about (`but`). Whoever is known to be of another gender, is not meant."""
-    reading, lang = draft.reading, draft.lang
-    if lang in UNSPACED:
-        return _brings_others_unspaced(draft, but)
-    words, own = reading.words, set[int]()
-    if but is not None:
-        known = {words[at].norm for at in but.places}
-        own = {but.places[0] - 1, *but.places}
-    for name in reading.names:
-        places = {*range(max(0, name.places[0] - 1), name.places[-1] + 1)}
-        if but is not None and not known.isdisjoint([words[at].norm for at in name.places]):
-            own |= places
-        elif _may_be_meant(words, name, gender):
-            return True
-        else:
-            own |= places
-    return any(_is_someone(word, lang) and _gender([word.norm]) in ("", gender) for at, word in enumerate(words) if at not in own)
-
-
-def _may_be_meant(words: Sequence[Word], name: Name, gender: str) -> bool:
-    """Whether a name may be that of someone who is a "he": it is no place, thing or time, and has no title of another gender."""
-    first, last = words[name.places[0]], words[name.places[-1]]
-    before = words[name.places[0] - 1] if name.places[0] else None
-    known = _gender([each.norm for each in (before, first, last) if each is not None and not each.marks & _PRONOUN])
-    if known:
-        return known == gender
-    if (first.marks | (before.marks if before else 0)) & PERSON:
-        return True
-    if last.marks & _NOBODY or last.norm in listed("site"):
-        return False
-    if before is None or before.norm in listed("toward"):
-        return True
-    if before.norm in listed("within") or before.norm in listed("article"):
-        return False
-    return not (before.norm in listed("of") and name.places[0] > 1 and words[name.places[0] - 2].marks & PLACE)  # "the mill of Harrow"
-
-
-def _is_someone(word: Word, lang: str) -> bool:
-    """Whether a word is a noun for one person: "a son", "the guard"."""
-    norm = word.norm
-    if not (word.marks & PERSON or norm in listed("somebody") or norm in listed("lord") or norm in listed("lady")):
-        return belongs(norm, "kin", lang) and not (lang == "en" and norm[-1:] == "s")
-    return not (lang == "en" and norm[-1:] == "s" and norm[-2:] != "ss")
-
-
-def _brings_others_unspaced(draft: Draft, but: Name | None) -> bool:
-    """The same in Chinese and Japanese, where a title stands right beside its name."""
-    names, body = {name.text for name in draft.reading.names}, draft.body
-    if names - {but.text if but else ""}:
-        return True
-    titles = {word.norm for word in draft.reading.words if word.marks & PERSON}
-    beside = (but is not None and (f"{but.text}{title}" in body or f"{title}{but.text}" in body or title in but.text) for title in titles)
-    return not all(beside)
-
-
 def _is_object(words: Sequence[Word], at: int) -> bool:
     """Whether a pronoun is one of whom something is done: a "him", who is not the one who does it, or a "her" that owns nothing."""
     if words[at].norm not in listed("whom"):
         return False
     return words[at].norm != "her" or at + 1 == len(words) or bool(words[at].marks & BREAKS or words[at + 1].marks & STOP)
-
-
-def _gender(words: Iterable[str]) -> str:
-    """The gender of the first word that has one: a pronoun or a title."""
-    for word in words:
-        if word in listed("male") or word in listed("lord"):
-            return "male"
-        if word in listed("female") or word in listed("lady"):
-            return "female"
-    return ""

@@ -133,7 +133,8 @@ class Draft:
     rank: int = PLAIN
     place: str = ""
     at: int = 0
-    dangling: bool = False  # whether it begins with a "He" of whom only the sentence before it tells
+    dangling: bool = False  # whether it begins with a "He" of whom only the sentence before it tells …
+    back: int = 1  # … or so many sentences before it, of which each tells of someone else who may be meant
     clear: int = 1 << 30  # so many of its words are about the one with whom it begins: the "he" behind them may be someone else
     opens: bool = False  # whether a paragraph begins with it
     reply: bool = False  # whether it begins with a quotation right behind another's: as a rule, someone else answers

@@ -43,11 +43,13 @@ _WRITTEN = 3.0
 """What it is worth that a sentence tells what is written: nobody puts up a note in a story that does not matter."""
 
 
-def drafts_of(text: str, lang: str, spoken: bool, whole: str, *, lent: bool = False, own: str = "") -> list[Draft]:
+def drafts_of(
+    text: str, lang: str, spoken: bool, whole: str, *, lent: bool = False, own: str = "", speakers: Collection[str] = ()
+) -> list[Draft]:
     """The sentences of a turn's text, read; quotations over several sentences get their marks back, and their speaker.
 
     `spoken`: it is said, not told, by the seat `own`. `whole`: all that was said, where its phrases are. `lent`: where nobody else is
-    plain, a voice that the narrator lends speaks."""
+    plain, a voice that the narrator lends speaks. `speakers`: the words of the names of those who speak in the story."""
     text = without_layout(text)
     if not spoken and ">" in text:
         text = unblocked(text, lang).strip() or text
@@ -65,7 +67,7 @@ def drafts_of(text: str, lang: str, spoken: bool, whole: str, *, lent: bool = Fa
         if spoken:
             find_quoted(drafts, own)
         else:
-            _find_tellers_of(drafts)
+            _find_tellers_of(drafts, speakers)
         if ":" in text or "：" in text:
             _weigh_written(drafts)
         return drafts if spoken or lent else _joined(drafts)
@@ -133,10 +135,10 @@ def _quoting(sentences: Iterable[str], openings: Collection[int], lang: str, spo
     return drafts
 
 
-def _find_tellers_of(drafts: list[Draft]) -> None:
+def _find_tellers_of(drafts: list[Draft], speakers: Collection[str]) -> None:
     """Gives each quotation in what is told its speaker, if any is there that has none."""
     if any(draft.outside == "" or (draft.outside and he_of(draft.outside)) for draft in drafts):
-        find_tellers(drafts)
+        find_tellers(drafts, speakers)
 
 
 def _weigh_written(drafts: Iterable[Draft]) -> None:

@@ -58,11 +58,13 @@ CUE_MARKS = (1 << len(CUES)) - 1 | SAY
 NOT_ALONE = PERSON | TIME | NUMBER | MARK["chatter"]
 
 CORRECTS = "c"
-"""The sign of a word with which someone may correct what was said."""
+"""The sign of a word with which someone may correct what was said, or take it back."""
 DENIES = "o"
 """The sign of a word with which someone may deny it in few words."""
 PAYS = "p"
 """The sign of a word with which someone may pay what they owe."""
+_UNDOING = ("alive", "lives", "undone", "finished", "dream", "tale")
+"""The groups of words with which what was may be no more, or may never have been."""
 _EDGES = " \t\r\n.,;:!?…\"'“”„‘’‚‹›«»()[]{}<>*_~`—–-¡¿#|/\\=+&。、！？，；：（）「」『』·•"
 _BREAK = Pattern(r"[^\w'’]$")
 _END = Pattern(r"[.!?…:][\"'”’»)\]*_]*$")
@@ -313,13 +315,15 @@ def _look(piece: str, lang: str) -> Word:
     signs = _SIGNS[marks]
     if _in_phrases(lang)(piece):
         signs += "".join([sign for sign, (like, _) in _phrases(lang).items() if like.search(piece)])
-    if full in listed("corrects") or full in listed("corrects_first") or full in listed("no"):
+    norm = normalise(bare)
+    undoing, begins = words_and_beginnings(lang, *_UNDOING)
+    if norm in undoing or norm.startswith(begins) or full in listed("corrects") or full in listed("corrects_first") or full in listed("no"):
         signs += CORRECTS
-    if full in listed("not_so"):
+    if full in listed("not_so") or full.endswith("n't"):
         signs += DENIES
     if full in listed("pays"):
         signs += PAYS
-    return Word(marks, normalise(bare), bool(marks & NAMEABLE), signs, whole)
+    return Word(marks, norm, bool(marks & NAMEABLE), signs, whole)
 
 
 class _Reader(dict[str, Word]):
