@@ -329,3 +329,31 @@ def test_a_death_that_was_taken_back_is_not_told_again() -> None:
     assert not any("dies" in telling.text for telling in tellings)
     tellings, _ = retell("Marta sings.", [], sources[:2], limit=200)
     assert any("dies" in telling.text for telling in tellings)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "It is a lie that Dorn is alive.", "Nobody says that Dorn is alive.", "Marta lies that Dorn is alive.", "Marta says that Dorn is alive.",
+        '"Dorn lives!" the madman cries.', "Dorn did not die in vain.", "Dorn did not die alone.", "Dorn is not dead tired, only wet.",
+        "Dorn's son is alive.", "Dorn is not yet buried; his dog is alive.", "Yesterday Dorn was alive.",
+    ],
+)  # fmt: skip
+def test_what_only_sounds_like_it_takes_back_no_death(text: str) -> None:
+    death = "Dorn is killed at the ford by Captain Voss."
+    assert worths(death, text)[0] > worths(death, text)[-1]
+    assert death in merged(("DM", death), ("DM", text), ("DM", "The camp is quiet."), limit=40)
+
+
+def test_two_do_it_together_in_whatever_order() -> None:
+    one, other = "Captain Voss and Tam fight on the bridge of Ashford.", "Tam and Captain Voss fight on the bridge of Ashford."
+    assert len(condense(turns(("DM", one), ("DM", other)), limit=100)) == 1
+
+
+def test_one_gift_in_many_wordings_is_told_twice_at_the_most() -> None:
+    gifts = [
+        "Tamsin gives Oswin the silver key of the crypt.", "Oswin receives the silver key of the crypt from Tamsin.",
+        "The silver key of the crypt is given to Oswin by Tamsin.", "Tamsin hands Oswin the silver key of the crypt.",
+        "Oswin takes the silver key of the crypt from Tamsin.", "Tamsin gave the silver key of the crypt to Oswin.",
+    ]  # fmt: skip
+    assert len(condense(turns(*(("DM", gift) for gift in gifts)), limit=200)) <= 2

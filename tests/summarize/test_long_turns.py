@@ -17,6 +17,15 @@ TURNS = {
     "corrections": "No, the gate of mill 7 is in the north, not in the south. ",
     "zh": "不对，城门7在北边，不在南边。",
     "pronouns": "Liesl looks at Corvin Hale. He waits. ",
+    "nobody": "He waits. ",
+    "nobody, ja": "彼は歩く。",
+    "nobody, ru": "Он идет. ",
+    "one": "Liesl. He? She! He. ",
+    "tags": '"I wait," he says. She nods. ',
+    "places": "Fennmoor burns. He waits. ",
+    "breath": "He nods and he says he ",
+    "pacts": "broken treaty ",
+    "deaths": "Dorn dies at the ford. Dorn is alive! ",
     "stars": "*she waits* and **goes** ",
 }
 

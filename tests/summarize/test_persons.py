@@ -377,6 +377,10 @@ def test_a_place_or_a_thing_is_nobody(texts: tuple[str, ...]) -> None:
         "Captain Brigg is here.",
         "Brigg, who keeps the inn, is here.",
         "Brigg is here. Brigg nods.",
+        "Brigg's hands tremble.",
+        "Brigg lights his pipe.",
+        "Brigg rummages in his bag.",
+        "Brigg raises an eyebrow.",
     ],
 )
 def test_whoever_does_what_only_somebody_does_is_somebody(telling: str) -> None:

@@ -16,7 +16,7 @@ from talekeeper.summarize.persons import he_of, in_front, means_one, meant_for_g
 from talekeeper.summarize.posing import breaks_out, may_mislead
 from talekeeper.summarize.quotations import CLOSING, OPENING, PARTNER, STARRED, has_marks, held, in_quotes
 from talekeeper.summarize.sentences import DASHES, PLAIN, Draft
-from talekeeper.summarize.somebody import Cast
+from talekeeper.summarize.somebody import FAR, Cast
 from talekeeper.summarize.words import CJK, MARK, UNSPACED, Pattern, listed, read
 
 _FIRST, _SECOND, _PRONOUN = MARK["first"], MARK["second"], MARK["pronoun"]
@@ -101,7 +101,7 @@ def _since(about: Draft, drafts: Sequence[Draft], at: int, narrators: Sequence[b
     that tells, too."""
     first = about.stretch - 1 if about.stretch and narrators[about.stretch - 1] else about.stretch
     start = at
-    while start and drafts[start - 1].stretch >= first:
+    while start and at - start < FAR and drafts[start - 1].stretch >= first:
         start -= 1
     return drafts[start:at]
 

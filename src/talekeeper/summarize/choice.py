@@ -301,7 +301,15 @@ class _Deed(NamedTuple):
             places[by] = min(self.first, places.get(by, self.first))
         if self.second >= 0:
             places[_YOU] = self.second
-        return sorted(places, key=places.__getitem__)
+        together: list[list[str]] = []  # "Voss and Tam" are "Tam and Voss"
+        last = 0
+        for name, at in sorted(places.items(), key=lambda row: row[1]):
+            if together and not listed("and").isdisjoint(norms[max(0, last) : max(0, at)]):
+                together[-1].append(name)
+            else:
+                together.append([name])
+            last = at
+        return [name for each in together for name in sorted(each)]
 
     def has(self, verb: str, marks: int) -> bool:
         """Whether it has a word that says what another says, in whatever form."""
@@ -412,7 +420,7 @@ class Told:
             self._by_number.setdefault(number, []).append((said, of))
 
     def _news(self, said: _Said, of: frozenset[str], *, weighty: bool) -> float:
-        words, numbers, news = said.words, said.numbers, 1.0
+        words, numbers, news, others = said.words, said.numbers, 1.0, 0
         for other, known in min([self._by_number.get(number, ()) for number in numbers], key=len) if numbers else self._all:
             same_names, shared = of <= known, len(words & other.words)
             if shared < 2 or not (same_names or numbers) or not numbers <= other.numbers or said.is_other_than(other):
@@ -422,7 +430,8 @@ class Told:
             else:
                 repeated = shared >= _MANY and 6 * len((words & other.words) - of) >= 5 * len(words - of)
             if same_names and repeated and (not said.own or said.by == other.by or said.by in known):
-                if not _is_reversed(said, other, of):
+                others += 1
+                if others > 1 or not _is_reversed(said, other, of):
                     return 0.0
                 continue
             if weighty and numbers and 5 * shared >= 2 * min(len(words), len(other.words)):

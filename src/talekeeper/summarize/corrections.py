@@ -14,7 +14,7 @@ from typing import NamedTuple
 from talekeeper.kept import kept
 from talekeeper.summarize.attribution import quotation, spoken_by
 from talekeeper.summarize.names import studied
-from talekeeper.summarize.reversals import CLOSE, DYING, UNDOING, Reversal, named, wakes
+from talekeeper.summarize.reversals import CLOSE, DYING, UNDOING, Reversal, State, named, wakes
 from talekeeper.summarize.sentences import PLAIN, Draft
 from talekeeper.summarize.words import (
     BREAKS,
@@ -168,9 +168,8 @@ def heed(drafts: Sequence[Draft]) -> None:
         drafts[place].worth *= _WRONG
     for at, _ in (found := _reversals(drafts, perhaps)):
         drafts[at].worth += _NO_MORE if drafts[at].keys else 0.0
-    for at, place, wrong in _taking_back(drafts, found):
+    for at, place, _ in _taking_back(drafts, found):  # what was so stays worth what it is: it may have been a lie that it is no more
         drafts[at].worth = max(drafts[at].worth, drafts[place].worth + _RIGHT)
-        drafts[place].worth *= _WRONG if wrong else 1.0
     for at in perhaps:
         if at + 1 < len(drafts) and wakes(drafts[at], drafts[at + 1]):
             drafts[at + 1].worth = max(drafts[at + 1].worth, drafts[at].worth + _WAKING)
@@ -214,10 +213,11 @@ def _reversals(drafts: Sequence[Draft], perhaps: Sequence[int]) -> list[tuple[in
 
 def _taking_back(drafts: Sequence[Draft], found: Sequence[tuple[int, Reversal]]) -> Iterator[tuple[int, int, bool]]:
     """The places of what takes back a state, and of what told of that; and whether this is wrong now, and not only over."""
+    state = cache(lambda place: State.of(drafts[place]))
     for at, reversal in found:
         for place in range(max(0, at - _FAR), at):
             before = drafts[place]
-            if before.rank == PLAIN and reversal.may_be_of(named(before), near=at - place <= CLOSE) and reversal.is_of(before):
+            if before.rank == PLAIN and reversal.may_be_of(named(before), near=at - place <= CLOSE) and reversal.is_of(state(place)):
                 yield at, place, reversal.alive
 
 
@@ -283,12 +283,12 @@ def heeded(texts: Sequence[str], worths: Sequence[float], names: Sequence[Sequen
                 weighed[place] *= _WRONG
     langs = languages(texts)
     drafted = cache(lambda at: _drafted(texts[at], langs[at], names[at]))
+    state = cache(lambda place: State.of(drafted(place)))
     for at in found:
         if reversal := Reversal.of(drafted(at)):
             for place in [place for place in range(at) if reversal.may_be_of(names[place], near=at - place <= CLOSE)]:
-                if reversal.is_of(drafted(place)):
+                if reversal.is_of(state(place)):
                     weighed[at] = max(weighed[at], weighed[place] + _RIGHT)
-                    weighed[place] *= _WRONG if reversal.alive else 1.0
     return weighed
 
 

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Sequence, Set
 from talekeeper.summarize.names import Name, Reading, study
 from talekeeper.summarize.quotations import OPENING
 from talekeeper.summarize.sentences import Draft
-from talekeeper.summarize.somebody import NO_CAST, Cast, brings_a_stranger, brings_others, gender_of, is_somebody, known_by
+from talekeeper.summarize.somebody import FAR, NO_CAST, Cast, brings_a_stranger, brings_others, gender_of, is_somebody, known_by
 from talekeeper.summarize.words import (
     BREAKS,
     MARK,
@@ -86,7 +86,7 @@ def _whose_beat(doer: str, draft: Draft, before: Sequence[Draft], cast: Cast) ->
     if name is not None and not is_somebody(name, draft, cast):
         return "", True
     known, opens = words_of_names([doer]) if draft.lang not in UNSPACED else {doer}, draft.opens
-    for other in reversed(before):
+    for other in reversed(before[-FAR:]):
         if opens or other.outside is not None:
             break
         if _has_another_doer(other, "", known):
@@ -136,10 +136,10 @@ def _meant_by(he: str, about: Draft | None, last: str, told: Sequence[Draft], ca
     return "" if not who or _tells_of_another(told, who, he) else who
 
 
-def _tells_of_another(told: Iterable[Draft], who: str, he: str) -> bool:
+def _tells_of_another(told: Sequence[Draft], who: str, he: str) -> bool:
     """Whether sentences before a "he", beside what is quoted in them, have anyone but `who` who may be meant."""
     gender, known = gender_of([he]), words_of_names([who]) - listed("article")
-    for draft in told:
+    for draft in told[-FAR:]:
         if draft.outside == "":
             continue
         beside = draft if draft.outside is None else Draft(draft.outside, draft.lang, reading=_beside(draft))
@@ -297,7 +297,7 @@ def reach(drafts: Sequence[Draft], at: int, he: str) -> int:
     """So many sentences before a "he" tell of two who may be meant, in the same turn and behind what anyone has said there: without the
     first of these, he would be taken for the second. If they do not, the one before it."""
     found, gender = 0, gender_of([he])
-    for back in range(at - 1, -1, -1):
+    for back in range(at - 1, max(-1, at - 1 - FAR), -1):
         draft = drafts[back]
         if draft.stretch != drafts[at].stretch or draft.outside == "" or draft.voice:
             break

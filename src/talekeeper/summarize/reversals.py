@@ -11,7 +11,19 @@ from typing import NamedTuple
 
 from talekeeper.summarize.sentences import PLAIN, Draft
 from talekeeper.summarize.threads import ends
-from talekeeper.summarize.words import BREAKS, MARK, OWNS, UNSPACED, Word, belongs, listed, normalise, words_and_beginnings, words_of
+from talekeeper.summarize.words import (
+    BREAKS,
+    MARK,
+    OWNS,
+    PERSON,
+    UNSPACED,
+    Word,
+    belongs,
+    listed,
+    normalise,
+    words_and_beginnings,
+    words_of,
+)
 
 UNDOING = ("alive", "lives", "undone", "finished")
 """The groups of words with which something is taken back …"""
@@ -66,16 +78,29 @@ class Reversal(NamedTuple):
         shared = len(self.whom.intersection(names))
         return near if not self.whom else shared > (0 if self.alive else 1)
 
-    def is_of(self, before: Draft) -> bool:
+    def is_of(self, before: State) -> bool:
         """Whether a sentence tells of the death, the pact or the bond that is taken back."""
         if self.alive:
-            dead = before.marks & _DEATH and not _is_alive(before)
-            return bool(dead) and (not self.whom or not self.whom.isdisjoint(_dead(before)))
-        if _is_undone(before):
+            return before.death and (not self.whom or not self.whom.isdisjoint(before.dead))
+        if before.undone:
             return False
-        if self.pacts:
-            return not self.pacts.isdisjoint(_pacts(before))
-        return bool(before.marks & _BOUND) or _has(before, "binds") or _has(before, "bond")
+        return not self.pacts.isdisjoint(before.pacts) if self.pacts else before.binds
+
+
+class State(NamedTuple):
+    """What a sentence tells that another may take back: that someone is dead, and who; of which pacts it tells, and that they hold."""
+
+    death: bool
+    dead: Collection[str]
+    undone: bool
+    pacts: frozenset[str]
+    binds: bool
+
+    @classmethod
+    def of(cls, draft: Draft) -> State:
+        death = bool(draft.marks & _DEATH) and not _is_alive(draft)
+        binds = bool(draft.marks & _BOUND) or _has(draft, "binds") or _has(draft, "bond")
+        return cls(death, _dead(draft) if death else (), _is_undone(draft), _pacts(draft), binds)
 
 
 def named(draft: Draft) -> frozenset[str]:
@@ -106,7 +131,9 @@ def _places(draft: Draft, *groups: str) -> list[int]:
 
 
 def _is_alive(draft: Draft) -> bool:
-    """Whether a sentence says that someone is alive, or not dead; not how they feel, nor how they live."""
+    """Whether a sentence says that someone is alive, or not dead; not how they feel, nor how they live, nor that somebody says so."""
+    if draft.outside is not None:
+        return False
     if draft.lang in UNSPACED:
         return _has(draft, "alive")
     return any(_lives(draft, at) for at in _places(draft, "alive", "lives", *DYING) if at)
@@ -116,29 +143,33 @@ def _lives(draft: Draft, at: int) -> bool:
     """Whether a word says so."""
     lang, words, norms = draft.lang, draft.reading.words, draft.reading.row.norms
     norm, before = norms[at], _clause_before(draft, at)
+    ends = _ends_at(words, at) or belongs(norms[at + 1], "lives_on", lang)
     if _is_supposed(draft, at) or (not _ends_at(words, at) and norms[at + 1] in listed("clause")):
         return False
+    if any(word.marks & OWNS for word in words[:at]):  # "Dorn's son is alive"
+        return False
     if not listed("not").isdisjoint(before):
-        return any(map(_is_subject, words[at - len(before) : at])) and any(belongs(norm, group, lang) for group in DYING)
+        return ends and any(map(_is_subject, words[at - len(before) : at])) and any(belongs(norm, group, lang) for group in DYING)
     if not words_of("denial", lang).isdisjoint(before):
         return False
     about = _is_subject(words[at - 1]) or belongs(norms[at - 1], "lives_on", lang)
     if belongs(norm, "alive", lang):
-        return about or norms[at - 1] in listed("helper")
-    return about and belongs(norm, "lives", lang) and (_ends_at(words, at) or belongs(norms[at + 1], "lives_on", lang))
+        return about or (norms[at - 1] in listed("helper") and (at < 2 or _is_subject(words[at - 2])))
+    return about and belongs(norm, "lives", lang) and ends
 
 
 def _is_supposed(draft: Draft, at: int) -> bool:
-    """Whether what a word says is only thought of: "if Dorn is alive", "while Dorn was alive", "Marta hopes that Dorn is alive"."""
+    """Whether what a word says is only thought of, or said by somebody, or over: "if Dorn is alive", "Marta hopes that Dorn is alive"."""
     lang, before = draft.lang, _clause_before(draft, at)
     if not listed("clause").isdisjoint(before) or any(belongs(norm, "doubt", lang) for norm in before):
         return True
-    return any(belongs(norm, "supposed", lang) for norm in draft.reading.row.norms[:at])
+    said = draft.reading.row.norms
+    return any(belongs(norm, "supposed", lang) for norm in said) or not listed("that").isdisjoint(said[:at])
 
 
 def _is_subject(word: Word) -> bool:
     """Whether a word may be the one of whom something is said: a name, or "he"."""
-    return word.capital or (word.marks & _PRONOUN > 0 and word.norm not in listed("whom"))
+    return word.capital or word.marks & PERSON > 0 or (word.marks & _PRONOUN > 0 and word.norm not in listed("whom"))
 
 
 def _ends_at(words: Sequence[Word], at: int) -> bool:

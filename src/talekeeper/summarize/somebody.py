@@ -41,6 +41,12 @@ _NEAR = 3
 """Among so many words behind a name it is told what they do."""
 
 
+FAR = 16
+"""So many sentences before a "he" at most are looked at for another who may be meant: a turn may have thousands."""
+_LOOKED_AT = 128
+"""So many of what is told are looked at for a sign that someone is somebody."""
+
+
 class Cast(NamedTuple):
     """By what it is known who is somebody: sentences that tell of them, and the words of the names of those who speak in the story."""
 
@@ -54,17 +60,17 @@ NO_CAST = Cast()
 def is_somebody(name: Name, draft: Draft, cast: Cast) -> bool:
     """Whether a name is plainly that of somebody, and of no place or thing: someone who speaks has it, it has a title, or what it does,
     here or elsewhere in what is told, only somebody does."""
-    known = known_by(name)
-    if not known.isdisjoint(cast.speakers) or not known.isdisjoint(words_of_names({each.voice for each in cast.told})):
+    known, told = known_by(name), cast.told[:_LOOKED_AT]
+    if not known.isdisjoint(cast.speakers) or not known.isdisjoint(words_of_names({each.voice for each in told})):
         return True
     if not name.places:
-        return any(_is_told_of_somebody(name, draft) for draft in (draft, *cast.told))
+        return any(_is_told_of_somebody(name, draft) for draft in (draft, *told))
     last = name.row.words[name.places[-1]]
     if last.marks & _NOBODY or last.norm in listed("site"):
         return False
     if _acts(name, draft.lang):
         return True
-    those = (other for each in cast.told if name.key in each.reading.keys for other in each.reading.names if other.key == name.key)
+    those = (other for each in told if name.key in each.reading.keys for other in each.reading.names if other.key == name.key)
     return any(_acts(other, draft.lang) for other in those if other.places)
 
 
@@ -79,11 +85,11 @@ def _acts(name: Name, lang: str) -> bool:
     if _has_title(words, name.places):
         return True
     if words[end - 1].marks & OWNS:
-        return False
+        return end < len(words) and belongs(words[end].norm, "body", lang)
     for at in range(end, min(end + _NEAR, len(words))):
         if words[at - 1].marks & BREAKS:
             return False
-        if _is_deed(words, at, lang):
+        if _is_deed(words, at, lang) or (_is_with_their_own(words, at) and not belongs(words[at].norm, "being", lang)):
             return True
         if not (words[at].marks & STOP or words[at].norm.endswith("ly")) or (lang == "en" and belongs(words[at].norm, "being", lang)):
             return False
@@ -110,6 +116,12 @@ def _is_deed(words: Sequence[Word], at: int, lang: str) -> bool:
     if word.marks & SAY or belongs(word.norm, "deed", lang):
         return True
     return at + 1 < len(words) and not word.marks & BREAKS and f"{word.norm} {words[at + 1].norm}" in listed("deed")
+
+
+def _is_with_their_own(words: Sequence[Word], at: int) -> bool:
+    """Whether somebody does it with what is theirs: "lights his pipe", "rummages in her bag"."""
+    own = next((word for word in words[at + 1 : at + 3] if word.marks & _PRONOUN), None)
+    return own is not None and own.norm in listed("their_own")
 
 
 def _is_told_of_somebody(name: Name, draft: Draft) -> bool:
