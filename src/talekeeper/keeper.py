@@ -38,7 +38,7 @@ class Keeper:
         self._durable = durable
         janitor = summarizer if isinstance(summarizer, Janitor) or summarizer is None else Janitor(summarizer, timeout=timeout)
         self._residents = Residents(janitor, retry or RetryPolicy(), rim.whole(models_at_once, "models_at_once", least=1))
-        self.counter: TokenCounter = best_counter() if counter is None else counter if type(counter) in _OURS else _Checked(counter)
+        self.counter: TokenCounter = best_counter() if counter is None else counter if type(counter) in _OURS else _WholeCounts(counter)
         self.clock: Clock = clock if clock is wall_clock else _checked(clock)
         self._store: Store | None = None
         self._door = Turnstile()
@@ -163,7 +163,7 @@ def _check_settings(counter: object, clock: object, retry: object, timeout: obje
 _OURS = (Heuristic, Exact)
 
 
-class _Checked:
+class _WholeCounts:
     """Someone's own counter, of which nothing but whole numbers is taken."""
 
     def __init__(self, counter: TokenCounter) -> None:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from talekeeper.kept import kept
 from talekeeper.summarize.attribution import quotation, spoken_by
 from talekeeper.summarize.names import studied
-from talekeeper.summarize.reversals import CLOSE, DYING, UNDOING, Reversal, State, named, wakes
+from talekeeper.summarize.reversals import CLOSE, DYING, Reversal, State, named, wakes
 from talekeeper.summarize.sentences import PLAIN, Draft
 from talekeeper.summarize.words import (
     BREAKS,
@@ -25,6 +25,7 @@ from talekeeper.summarize.words import (
     MARK,
     NAMEABLE,
     NUMBER,
+    UNDOING,
     UNSPACED,
     Pattern,
     Word,

@@ -25,10 +25,8 @@ from talekeeper.summarize.words import (
     words_of,
 )
 
-UNDOING = ("alive", "lives", "undone", "finished")
-"""The groups of words with which something is taken back …"""
 DYING = ("dead", "dies", "dying")
-"""… and those that do where they are denied."""
+"""The groups of words with which something is taken back where they are denied."""
 CLOSE = 2
 """So many sentences before a "He is alive!" at most stands who it is."""
 _FIRST, _PRONOUN, _DEATH = MARK["first"], MARK["pronoun"], MARK["death"]

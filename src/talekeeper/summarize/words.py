@@ -63,8 +63,8 @@ DENIES = "o"
 """The sign of a word with which someone may deny it in few words."""
 PAYS = "p"
 """The sign of a word with which someone may pay what they owe."""
-_UNDOING = ("alive", "lives", "undone", "finished", "dream", "tale")
-"""The groups of words with which what was may be no more, or may never have been."""
+UNDOING = ("alive", "lives", "undone", "finished")
+"""The groups of words with which what was may be no more."""
 _EDGES = " \t\r\n.,;:!?…\"'“”„‘’‚‹›«»()[]{}<>*_~`—–-¡¿#|/\\=+&。、！？，；：（）「」『』·•"
 _BREAK = Pattern(r"[^\w'’]$")
 _END = Pattern(r"[.!?…:][\"'”’»)\]*_]*$")
@@ -316,7 +316,7 @@ def _look(piece: str, lang: str) -> Word:
     if _in_phrases(lang)(piece):
         signs += "".join([sign for sign, (like, _) in _phrases(lang).items() if like.search(piece)])
     norm = normalise(bare)
-    undoing, begins = words_and_beginnings(lang, *_UNDOING)
+    undoing, begins = words_and_beginnings(lang, *UNDOING, "dream", "tale")
     if norm in undoing or norm.startswith(begins) or full in listed("corrects") or full in listed("corrects_first") or full in listed("no"):
         signs += CORRECTS
     if full in listed("not_so") or full.endswith("n't"):
